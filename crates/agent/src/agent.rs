@@ -1,4 +1,4 @@
-//! The agent: carries out what the state machine of a [run](crate::run) decides.
+//! The agent. Executes the decisions of a [run](crate::run)'s state machine.
 
 mod answering;
 mod calls;
@@ -20,21 +20,22 @@ use driver::Driver;
 
 pub(crate) use team::{Member, Spent, Team};
 
-/// Events that wait for whoever watches. Where there is no room, the model has to wait.
+/// Capacity of a run's event channel. A full channel pauses the run.
 const EVENTS: usize = 64;
 
-/// How much an agent may do in one run.
+/// Limits of one run of an agent.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct AgentLimits {
-    /// Tokens that fit into the model's context.
+    /// Size of the model's context window in tokens.
     pub context: u64,
-    /// The share of the context that definitions of tools may take, in percent; above it the model searches for tools.
+    /// Maximum share of the context for tool definitions, in percent. Above it tools are deferred and the model
+    /// searches for them.
     pub tool_share: u32,
-    /// Requests to the model, those of sub-agents included.
+    /// Maximum requests to the model, including those of sub-agents.
     pub requests: u32,
-    /// Calls of tools that are under way at once; the others wait their turn.
+    /// Maximum concurrent tool calls. Further calls are queued.
     pub calls_at_once: usize,
-    /// How often the same call with the same result is made before it is stopped.
+    /// Number of identical calls with identical results after which the call is refused.
     pub repeats: u32,
 }
 
@@ -44,7 +45,7 @@ impl Default for AgentLimits {
     }
 }
 
-/// Holds conversations with one model over one registry. Cheap to clone.
+/// An agent that holds conversations with one model over one registry. Cheap to clone.
 #[derive(Clone)]
 pub struct Agent {
     model: Model,
@@ -52,54 +53,54 @@ pub struct Agent {
     limits: AgentLimits,
     caller: Caller,
     effort: Option<Effort>,
-    /// What a sub-agent has; without it, there are all tools of the registry.
+    /// Configuration as a sub-agent. `None` gives access to all tools of the registry.
     service: Option<Service>,
 }
 
-/// What an agent has that works for another.
+/// Restrictions of an agent that runs as a sub-agent.
 #[derive(Clone)]
 pub(crate) struct Service {
-    /// The tools it may call.
+    /// Names of the tools it may call.
     pub tools: Arc<BTreeSet<Arc<str>>>,
-    /// The requests that are left to the one it works for, where that is a run.
+    /// Remaining requests of the parent run, if there is one.
     pub left: Option<Arc<AtomicU32>>,
 }
 
-/// A run under way. Dropped, it is cancelled, and what it said since it began is lost.
+/// A run in progress. Dropping it cancels the run and loses the turns added since its start.
 pub struct Run {
-    /// Nothing once the end was told.
+    /// `None` after the final event.
     events: Option<mpsc::Receiver<RunEvent>>,
     cancelled: Arc<Notify>,
-    /// The one task of the run, which ends with it.
+    /// Holds the single task of the run, which is aborted on drop.
     task: JoinSet<Conversation>,
 }
 
 impl Agent {
-    /// An agent that calls as `Caller::agent()`.
+    /// Creates an agent that calls tools as `Caller::agent()`.
     pub fn new(model: Model, registry: Arc<Registry>, limits: AgentLimits) -> Self {
         Self { model, registry, limits, caller: Caller::agent(), effort: None, service: None }
     }
 
-    /// The same, calling as somebody else.
+    /// Sets the caller for tool calls.
     pub fn calling_as(self, caller: Caller) -> Self {
         Self { caller, ..self }
     }
 
-    /// The same, thinking this much.
+    /// Sets the reasoning effort.
     pub fn with_effort(self, effort: Option<Effort>) -> Self {
         Self { effort, ..self }
     }
 
-    /// The same, working for another agent: with no other tools and requests than these, and without the notes, which
-    /// are for the one that speaks with the person.
+    /// Turns this agent into a sub-agent with only the given tools and requests. A sub-agent receives no notes: those
+    /// go to the agent that talks to the person.
     pub(crate) fn working_for_another(self, caller: Caller, service: Service) -> Self {
         Self { caller, service: Some(service), ..self }
     }
 
-    /// Begins a run with what the person said. Needs a runtime: the run is a task of its own.
+    /// Starts a run with the person's message. Must be called within a Tokio runtime, because the run is a task.
     ///
-    /// Said again, the last words that were not answered are not added twice; where nothing is said, they are answered,
-    /// or the model is asked to go on.
+    /// A message that repeats the last unanswered one is not added again. An empty message continues the conversation:
+    /// the model answers the last message, or receives a request to go on.
     pub fn start(&self, conversation: Conversation, said: Vec<Block>) -> Run {
         let (sender, events) = mpsc::channel(EVENTS);
         let cancelled = Arc::<Notify>::default();
@@ -116,7 +117,7 @@ impl Agent {
         self.service.as_ref().is_none_or(|service| service.tools.contains(tool))
     }
 
-    /// The requests of a run: those of whom it works for, or its own.
+    /// Returns the request budget of a run: the parent run's if there is one, otherwise its own.
     fn requests_left(&self) -> Arc<AtomicU32> {
         let shared = self.service.as_ref().and_then(|service| service.left.clone());
         shared.unwrap_or_else(|| Arc::new(AtomicU32::new(self.limits.requests)))
@@ -124,7 +125,7 @@ impl Agent {
 }
 
 impl Run {
-    /// What happens next; nothing after [`RunEvent::Ended`]. Dropped while it waits, nothing is lost.
+    /// Returns the next event, or `None` after [`RunEvent::Ended`]. Cancel-safe.
     pub async fn next(&mut self) -> Option<RunEvent> {
         let event = self.events.as_mut()?.recv().await;
         if matches!(event, None | Some(RunEvent::Ended(_))) {
@@ -133,14 +134,14 @@ impl Run {
         event
     }
 
-    /// Asks the run to end: calls under way are withdrawn, and the conversation says so in their place. Does not wait;
-    /// [`RunEvent::Ended`] comes all the same.
+    /// Requests cancellation. Pending tool calls are cancelled and recorded as such in the conversation. Does not wait:
+    /// [`RunEvent::Ended`] still follows.
     pub fn cancel(&mut self) {
         self.cancelled.notify_one();
     }
 
-    /// Waits for the end and gives the conversation back: whole, so that it can be gone on with whatever happened.
-    /// Events that were not taken are dropped.
+    /// Waits for the end of the run and returns the conversation, which is well-formed however the run ended. Events
+    /// that were not received are discarded.
     pub async fn finish(mut self) -> Conversation {
         self.events = None;
         match self.task.join_next().await {
@@ -151,7 +152,8 @@ impl Run {
     }
 }
 
-/// Nobody ends the task but the run itself, or a runtime that goes with everything.
+/// Resumes a panic of the task. A cancelled task means that the runtime is shutting down: returns an empty
+/// conversation.
 fn broken(error: JoinError) -> Conversation {
     match error.try_into_panic() {
         Ok(panic) => std::panic::resume_unwind(panic),

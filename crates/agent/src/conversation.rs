@@ -1,32 +1,32 @@
-//! What was said, as no provider in particular writes it.
+//! Provider-independent conversations.
 //!
-//! Owns the shape of a conversation and of the lines it is saved in. How a provider writes it is that provider's.
+//! Defines the structure of a conversation and of its saved lines. The provider modules encode it for their APIs.
 
 use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::value::RawValue;
 use wharf_json::{Bounds, Raw, TooComplex};
 
-/// The number of the form in which turns are saved.
+/// Schema version of saved turns.
 pub const SCHEMA: u32 = 2;
 
-/// How much structure a saved line may have.
+/// Structural limits of a saved line.
 const BOUNDS: Bounds = Bounds { depth: 100, nodes: 1_000_000 };
 
-/// Everything a model is told: how to behave, and what was said so far.
+/// The system prompt and the turns so far.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Conversation {
-    /// How to behave.
+    /// System prompt.
     pub system: Option<String>,
-    /// What was said, in order.
+    /// Turns in order.
     pub turns: Vec<Turn>,
 }
 
-/// What one side said at once.
+/// The consecutive blocks of one side.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Turn {
-    /// Who said it.
+    /// The side that the turn belongs to.
     pub role: Role,
-    /// What it is made of, in order.
+    /// Blocks in order.
     pub blocks: Vec<Block>,
 }
 
@@ -34,94 +34,94 @@ pub struct Turn {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Role {
-    /// The person, and whoever speaks for the tools.
+    /// The person, and tool results.
     User,
     /// The model.
     Assistant,
 }
 
-/// One part of a turn. What a model said is untrusted.
+/// One part of a turn. Text from a model is untrusted.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Block {
     /// Text.
     Text(String),
-    /// What somebody else than the person says in the user's turn, such as a note or a resource, in words that say whose
-    /// it is. It makes room before answers do. Not in lines of the first schema.
+    /// Third-party text in the user's turn, such as a note or a resource, with a header that names its source. Removed
+    /// before model turns when space is needed. Does not occur in lines of schema 1.
     Relayed(String),
-    /// A picture.
+    /// An image.
     Image {
-        /// What it is, as `image/png`.
+        /// Media type, such as `image/png`.
         media_type: String,
-        /// Its bytes in base64.
+        /// Image bytes in Base64.
         data: String,
     },
-    /// The model wants a tool called.
+    /// A tool call requested by the model.
     ToolCall {
-        /// What its result has to be marked with.
+        /// Id that the result must carry.
         id: String,
-        /// The tool, by the name it was defined with.
+        /// Name of the tool as in its definition.
         name: String,
-        /// An object; an empty one where the model wrote something that is none.
+        /// The arguments as a JSON object. Empty if the model did not write a JSON object.
         #[serde(deserialize_with = "raw")]
         arguments: Raw,
-        /// The beginning of what the model wrote where that is no JSON object, so that it can be told.
+        /// Beginning of the model's output if that is not a JSON object, for the error result.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         malformed: Option<String>,
     },
-    /// What came of a call.
+    /// Result of a tool call.
     ToolResult {
-        /// The id of the call.
+        /// Id of the call.
         id: String,
-        /// What the tool gave.
+        /// Content returned by the tool.
         content: Vec<ResultBlock>,
-        /// Whether the tool says that it failed.
+        /// The tool reports failure.
         is_error: bool,
     },
-    /// What the model thought, as its provider wrote it: sent back to that one, and to no other.
+    /// Reasoning in the provider's own format. Sent back to that provider only.
     Thinking {
-        /// Which provider that is, by [`Provider::source`](crate::Provider::source).
+        /// Identifies the provider by [`Provider::source`](crate::Provider::source).
         provider: String,
-        /// As it came.
+        /// The original JSON.
         #[serde(deserialize_with = "raw")]
         raw: Raw,
     },
-    /// A block of a kind unknown here, as its provider wrote it: sent back to that one, and to no other.
+    /// A block of unknown type in the provider's own format. Sent back to that provider only.
     Unknown {
-        /// Which provider that is, by [`Provider::source`](crate::Provider::source).
+        /// Identifies the provider by [`Provider::source`](crate::Provider::source).
         provider: String,
-        /// As it came.
+        /// The original JSON.
         #[serde(deserialize_with = "raw")]
         raw: Raw,
     },
 }
 
-/// One part of what a tool gave.
+/// One part of a tool result.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum ResultBlock {
     /// Text.
     Text(String),
-    /// A picture.
+    /// An image.
     Image {
-        /// What it is, as `image/png`.
+        /// Media type, such as `image/png`.
         media_type: String,
-        /// Its bytes in base64.
+        /// Image bytes in Base64.
         data: String,
     },
 }
 
-/// Why a saved line is no turn.
+/// Error: a saved line is not a valid turn.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum BadLine {
-    /// It was saved by a later version of this program.
+    /// The line was saved by a newer version of this program.
     #[error("the line has schema {0}, and the latest known here is {SCHEMA}")]
     Newer(u32),
-    /// It is too much to be read.
+    /// The line exceeds the structural limits.
     #[error("the line is too much to be read")]
     TooComplex(#[source] TooComplex),
-    /// It is no such line.
+    /// The line is not a saved turn.
     #[error("the line is no turn of a conversation")]
     Shape(#[source] serde_json::Error),
 }
@@ -132,7 +132,7 @@ struct Saving<'a> {
     turn: &'a Turn,
 }
 
-/// The number alone, so that a later form is told from a broken one.
+/// The schema version alone, decoded first to tell a newer schema from a malformed line.
 #[derive(Deserialize)]
 struct Numbered {
     schema: u32,
@@ -144,14 +144,20 @@ struct Saved {
 }
 
 impl Turn {
-    /// The turn as one line of a saved conversation, without the line's end.
+    /// Encodes the turn as one line of a saved conversation, without the line terminator.
     ///
-    /// Fails where a raw block is no JSON after all.
+    /// # Errors
+    ///
+    /// Fails if a raw block is not valid JSON.
     pub fn to_line(&self) -> Result<String, serde_json::Error> {
         serde_json::to_string(&Saving { schema: SCHEMA, turn: self })
     }
 
-    /// Reads a line of a saved conversation.
+    /// Decodes a line of a saved conversation.
+    ///
+    /// # Errors
+    ///
+    /// Fails if the line has a newer schema, exceeds the structural limits or is not a saved turn.
     pub fn from_line(line: &[u8]) -> Result<Self, BadLine> {
         BOUNDS.check(line).map_err(BadLine::TooComplex)?;
         let Numbered { schema } = serde_json::from_slice(line).map_err(BadLine::Shape)?;

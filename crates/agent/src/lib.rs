@@ -1,9 +1,10 @@
-//! A conversation that calls tools, and the models it is held with.
+//! An agent loop that calls tools, and clients for model APIs.
 //!
-//! A [`Conversation`] belongs to no provider. A [`Model`] writes it in the format its API speaks, and gives what the model
-//! says, piece by piece, as [`ModelEvent`]s that are the same whatever the format. An [`Agent`] holds the conversation: it
-//! asks the model, calls the tools the model wants through a registry, and goes on until the model is done. What it does
-//! when is decided by a state machine without a clock or a wire; the rest only carries. It has never heard of MCP.
+//! A [`Conversation`] is independent of any provider. A [`Model`] encodes it in the format of its API and streams the
+//! response as [`ModelEvent`]s, which are the same for every format. An [`Agent`] runs the loop: it sends the
+//! conversation to the model, executes the requested tool calls through a registry, and repeats until the model is
+//! done. A pure state machine without clock or I/O makes the decisions; a driver executes them. The crate is
+//! independent of MCP.
 
 #![forbid(unsafe_code)]
 #![warn(missing_docs)]

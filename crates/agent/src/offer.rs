@@ -1,8 +1,8 @@
-//! Which tools a model is told of: all, or two to find and call the others by.
+//! Selection of the tools offered to a model: all tools directly, or a search tool and a call tool for the others.
 //!
-//! The two are none of the registry's tools. A search is answered here, from the catalog of the moment; a call by its name
-//! means the tool that is named, which goes the way of every other call, so that whoever watches or permits calls never
-//! sees that it came by another one.
+//! The search tool and the call tool are not in the registry. A search is answered here from the current snapshot. A
+//! call through the call tool resolves to the named tool and then proceeds like any other call, so observers and the
+//! gate see only the named tool.
 
 mod call_tool;
 mod search_tool;
@@ -17,43 +17,43 @@ use wharf_tools::{CallFailure, Description, Outcome, Snapshot, nearest};
 use crate::provider::{Compiled, Definition, Format, Withheld, compile};
 use search_tool::SearchTool;
 
-/// The most bytes of the definitions of the two tools together.
+/// Maximum bytes of the definitions of the search tool and the call tool together.
 const OWN_BYTES: usize = 6 * 1024;
 
-/// What a model is offered of the tools of one moment. Made anew only when the snapshot's version changes.
+/// The tools offered to a model from one registry snapshot. Rebuilt only when the snapshot's version changes.
 pub(crate) struct Offering {
-    /// What goes with a request, as the model's format has it.
+    /// Tool definitions for requests, in the model's format.
     pub definitions: Arc<Compiled>,
-    /// Everything that can be called, by name.
+    /// All callable tools by name.
     tools: BTreeMap<Arc<str>, Arc<Description>>,
-    /// How the model gets at what is not offered.
+    /// Access to the tools that are not offered directly.
     finding: Option<Finding>,
 }
 
-/// The two tools by which a model finds and calls the others.
+/// The search tool and the call tool, which give access to the deferred tools.
 struct Finding {
     search: SearchTool,
     call: String,
 }
 
-/// What a call that the model made means.
+/// Resolution of a call made by the model.
 pub(crate) enum Meaning {
-    /// A call of this tool of the registry.
+    /// A call of a registry tool.
     Call {
         /// The tool's name in the registry.
         tool: String,
-        /// With what.
+        /// The arguments.
         arguments: Raw,
     },
-    /// Nothing is to be called: this is the answer, for instance what a search found.
+    /// The outcome, without calling a registry tool, for example the result of a search.
     Answer(Outcome),
 }
 
 impl Offering {
-    /// Offers the tools of a snapshot to a model of a format; where their definitions, as they are sent, take more than so
-    /// many tokens, a search tool and a call tool in their place. `wanted` says which tools there are at all.
+    /// Builds the offer from a snapshot for a model format. If the encoded definitions exceed `most_tokens`, offers a
+    /// search tool and a call tool in their place. Only tools accepted by `wanted` are available at all.
     ///
-    /// Tools of one's own stay beside the two, in the order of their names, as long as there is room.
+    /// The embedding program's own tools stay offered directly, in the order of their names, as long as they fit.
     pub fn of(snapshot: &Snapshot, format: Format, most_tokens: u64, wanted: impl Fn(&str) -> bool) -> Self {
         let all = snapshot.iter().map(|tool| tool.description().clone());
         let tools: BTreeMap<_, _> =
@@ -72,14 +72,14 @@ impl Offering {
         Self { definitions: Arc::new(definitions), tools, finding }
     }
 
-    /// About how many tokens go with each request.
+    /// Returns the approximate number of tokens of the definitions in each request.
     pub fn tokens(&self) -> u64 {
         tokens(self.definitions.size())
     }
 
-    /// What a call means, by the name and the arguments the model gave.
+    /// Resolves a call by the name and the arguments that the model gave.
     ///
-    /// A tool that was found can also be called by its own name, which models like to do.
+    /// A deferred tool can also be called directly by its own name, as models often do.
     pub fn meaning(&self, name: &str, arguments: &Raw) -> Meaning {
         match &self.finding {
             Some(finding) if name == finding.search.name() => Meaning::Answer(finding.search.answer(arguments)),
@@ -101,7 +101,7 @@ impl Offering {
 }
 
 impl Finding {
-    /// The two by these names, for tools that the model is not told of.
+    /// Creates the two tools with these names for the tools that are not offered directly.
     fn new([search, call]: [String; 2], hidden: Vec<Arc<Description>>) -> Self {
         Self { search: SearchTool::new(search, &call, hidden), call }
     }
@@ -111,7 +111,7 @@ impl Finding {
     }
 }
 
-/// Keeps the definitions of tools of one's own, as many as fit beside the two.
+/// Keeps the definitions of the embedding program's own tools, as many as fit next to the search and call tools.
 fn keep_own(definitions: &mut Compiled, tools: &BTreeMap<Arc<str>, Arc<Description>>, most_tokens: u64) {
     let mut left = most_tokens.saturating_sub(tokens(OWN_BYTES));
     let is_own = |name: &str| tools.get(name).is_some_and(|tool| tool.origin.is_none());
@@ -124,7 +124,7 @@ fn keep_own(definitions: &mut Compiled, tools: &BTreeMap<Arc<str>, Arc<Descripti
     });
 }
 
-/// The name itself, or with a number where a tool has it already.
+/// Returns the name, with a number appended if a tool already has it.
 fn free_name(name: &str, snapshot: &Snapshot) -> String {
     let taken = |name: &str| snapshot.iter().any(|tool| &*tool.description().name == name);
     let numbered = (2..).map(|number: u64| format!("{name}{number}"));
@@ -136,7 +136,7 @@ fn definition(tool: &Description) -> Definition {
     Definition { name: name.to_string(), description: text.clone(), schema: schema.clone() }
 }
 
-/// About how many tokens a text is, before anybody has counted: a quarter of its bytes.
+/// Estimates the tokens of a text as a quarter of its bytes.
 pub(crate) fn tokens(bytes: usize) -> u64 {
     u64::try_from(bytes.div_ceil(4)).unwrap_or(u64::MAX)
 }

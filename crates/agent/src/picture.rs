@@ -1,20 +1,20 @@
-//! What a picture has to be so that it can be shown to a model.
+//! Validation of images for models.
 
 use wharf_json::Raw;
 use wharf_tools::Base64;
 
 use crate::conversation::{Block, ResultBlock};
 
-/// What every API takes as a picture.
+/// Image types that every API accepts.
 const KINDS: [&str; 4] = ["image/png", "image/jpeg", "image/gif", "image/webp"];
-/// Letters of one picture in Base64. Anthropic's API takes no more, and the others do.
+/// Maximum Base64 characters of one image. Anthropic's limit is the lowest of all APIs.
 const LARGEST: usize = 5 << 20;
 
 impl Block {
-    /// How many bytes of text take as much of a context as a picture does, about: 1600 tokens, however large it is.
+    /// Approximate context cost of an image in bytes of text: 1600 tokens, regardless of the image's size.
     pub const PICTURE_SIZE: usize = 6400;
 
-    /// A picture of the user's turn, given in Base64; nothing where not every API would take it.
+    /// Creates an image block for the user's turn from Base64. Returns `None` if any API would reject the image.
     pub fn picture(media_type: &str, base64: &str) -> Option<Self> {
         let string = Raw::parse(serde_json::to_string(base64).ok()?).ok()?;
         let (media_type, data) = picture(media_type, &Base64::from_json(string)?)?;
@@ -23,13 +23,13 @@ impl Block {
 }
 
 impl ResultBlock {
-    /// A picture of a result; nothing where not every API would take it.
+    /// Creates an image block for a tool result. Returns `None` if any API would reject the image.
     pub(crate) fn picture(media_type: &str, data: &Base64) -> Option<Self> {
         picture(media_type, data).map(|(media_type, data)| Self::Image { media_type, data })
     }
 }
 
-/// The type as APIs spell it, and the picture in Base64 written anew: not every API takes it without its padding.
+/// Returns the media type in lower case and the image in padded Base64. Some APIs reject Base64 without padding.
 fn picture(media_type: &str, data: &Base64) -> Option<(String, String)> {
     let media_type = KINDS.into_iter().find(|known| known.eq_ignore_ascii_case(media_type))?;
     if data.text().len() > LARGEST {

@@ -1,19 +1,19 @@
-//! Words of others where a model could take them for somebody else's: each line of them is marked.
+//! Quoting of third-party text for models: every line is prefixed with `> `.
 
 use crate::conversation::Block;
 
-/// Whatever a model may read as the end of a line.
+/// All characters that a model may read as a line break.
 const LINE_ENDS: [char; 7] = ['\n', '\r', '\u{b}', '\u{c}', '\u{85}', '\u{2028}', '\u{2029}'];
 
 impl Block {
-    /// What somebody else than the person says in the user's turn: a head that says whose it is, and every line of the
-    /// text marked. The head is trusted.
+    /// Creates a block of third-party text for the user's turn: a header that names the source, and the text with every
+    /// line marked. The header is trusted.
     pub fn quoted(head: &str, text: &str) -> Self {
         Self::Relayed(format!("{head}\n{}", marked(text)))
     }
 }
 
-/// The text with every line marked, so that none passes for the end of the quotation.
+/// Prefixes every line with `> `, so that no line can pass for the end of the quotation.
 pub(crate) fn marked(text: &str) -> String {
     let text = text.replace("\r\n", "\n");
     let lines = text.trim_end_matches(LINE_ENDS).split(LINE_ENDS);

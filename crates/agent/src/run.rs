@@ -1,8 +1,8 @@
-//! What an agent does when: a state machine, pure.
+//! The agent's state machine.
 //!
-//! A [`Machine`] takes what happened and says what to do about it. It has no clock and touches nothing, so that every
-//! order of events can be tried; the [agent](crate::agent) carries out what it says. It keeps the conversation whole
-//! at every end, however sudden: what it gives back can be gone on with by any model.
+//! A [`Machine`] consumes events and returns effects. It has no clock and does no I/O, so tests can try every order of
+//! events. The [agent](crate::agent) executes the effects. The conversation is well-formed at every end, so any model
+//! can continue it.
 
 mod answer;
 mod ids;
@@ -25,141 +25,141 @@ use crate::provider::ModelError;
 pub(crate) use machine::{Effect, Event, Gathered, Machine};
 pub(crate) use results::report;
 
-/// What happens in a run, for whoever watches. Texts are a model's or a tool's: untrusted.
+/// An event of a run, for observers. Texts come from models and tools: untrusted.
 #[derive(Debug, Clone)]
 #[non_exhaustive]
 pub enum RunEvent {
-    /// The model is being asked, for this many-th time in the run.
+    /// A request is sent to the model.
     Asking {
-        /// Counted from one.
+        /// Number of the request in this run, starting at 1.
         request: u32,
     },
-    /// The model's API has too much to do, or is not well; it is asked again after a while.
+    /// The model's API is overloaded or failing. The request is retried after a delay.
     Waiting {
-        /// How long that is.
+        /// The delay.
         time: Duration,
-        /// What the API said.
+        /// The error returned by the API.
         because: ModelError,
     },
-    /// More text of the model's answer.
+    /// A piece of the model's text.
     Text(String),
-    /// More of what the model thinks.
+    /// A piece of the model's reasoning.
     Thinking(String),
-    /// A tool is being called. Asking a person, where that is needed, comes after this.
+    /// A tool call starts. A permission prompt, if needed, follows this event.
     CallBegun {
-        /// Tells the calls of a run apart.
+        /// Identifies the call within the run.
         id: String,
         /// The tool's name in the registry.
         tool: String,
-        /// With what.
+        /// The arguments.
         arguments: Raw,
     },
-    /// A call has got on.
+    /// A progress update of a tool call.
     CallProgress {
-        /// Which call.
+        /// Id of the call.
         id: String,
-        /// How far it is.
+        /// The progress update.
         progress: Progress,
     },
-    /// A call has ended.
+    /// A tool call has ended.
     CallEnded {
-        /// Which call.
+        /// Id of the call.
         id: String,
-        /// How.
+        /// Result of the call.
         report: CallReport,
     },
-    /// The model is told something before its next request.
+    /// A note is added to the next request.
     Noted {
-        /// Whom it is from.
+        /// Source of the note.
         from: String,
-        /// What.
+        /// Text of the note.
         text: String,
     },
-    /// What the model's last answer cost.
+    /// Token usage of the model's last response.
     Usage {
-        /// Tokens that were read, those of the cache included.
+        /// Input tokens, including cached ones.
         input: u64,
-        /// Tokens that were written.
+        /// Output tokens.
         output: u64,
-        /// Tokens that were read from a cache.
+        /// Input tokens read from the cache.
         cached: u64,
     },
-    /// What the sub-agents have cost since this was last told. It counts against the requests of the run.
+    /// Usage of sub-agents since the previous event of this kind. Their requests are part of the run's budget.
     Delegated {
         /// Requests to the model.
         requests: u32,
-        /// Tokens that were read, those of the cache included.
+        /// Input tokens, including cached ones.
         input: u64,
-        /// Tokens that were written.
+        /// Output tokens.
         output: u64,
-        /// Tokens that were read from a cache.
+        /// Input tokens read from the cache.
         cached: u64,
     },
-    /// The oldest was taken out of the conversation to make room.
+    /// The oldest content was removed from the conversation to fit the context window.
     Shortened {
-        /// How many results of tools, and words of servers, were shortened or left out.
+        /// Number of tool results and relayed texts that were truncated or removed.
         results: usize,
-        /// How many answers of the model were left out.
+        /// Number of model turns that were removed.
         answers: usize,
     },
-    /// The API did not take the conversation while there were pictures in it. It is asked once more without them; they
-    /// stay out if it answers, and are back at the end of the run if it does not.
+    /// The API rejected the conversation, possibly because of its images. The request is retried without them. The
+    /// images stay removed if the retry succeeds, and are restored at the end of the run otherwise.
     PicturesLeftOut {
-        /// How many.
+        /// Number of images removed.
         pictures: usize,
     },
-    /// The same call came again and again without anything new, and was not carried out.
+    /// A call was refused because it repeats earlier calls with the same results.
     Repeated {
         /// The tool.
         tool: String,
-        /// How often it was made.
+        /// Number of times it was made.
         times: u32,
     },
-    /// A turn is part of the conversation from now on: for whoever saves it.
+    /// A turn was added to the conversation, for observers that save it.
     Turn(Turn),
-    /// The run is over. Always the last one.
+    /// The run is over. Always the last event.
     Ended(Ending),
 }
 
-/// How a call ended.
+/// Result of a tool call.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct CallReport {
-    /// What the model is given.
+    /// Content sent to the model.
     pub content: Vec<ResultBlock>,
-    /// Whether that is an error.
+    /// Marks the content as an error.
     pub is_error: bool,
-    /// How long it took, a person's thinking included.
+    /// Duration of the call, including the time spent waiting for a person.
     pub duration: Duration,
 }
 
-/// How a run ended.
+/// Reason for the end of a run.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Ending {
-    /// The model is done.
+    /// The model finished.
     Done,
-    /// Somebody cancelled it.
+    /// The caller cancelled the run.
     Cancelled,
-    /// The model, or somebody in between, did not want to.
+    /// The model or a content filter refused.
     Refused,
-    /// The answer is longer than it may be.
+    /// The response reached the output token limit.
     TooLong,
-    /// The model made the same call over and over, and went on when it was told.
+    /// The model repeated the same calls although they were refused.
     Looping,
-    /// There were as many requests as there may be.
+    /// The request limit was reached.
     OutOfRequests,
-    /// The model could not be asked.
+    /// The request to the model failed.
     Failed(ModelError),
 }
 
 impl CallReport {
-    /// The report of a call that has just ended; how long it took is put in by whoever has a clock.
+    /// Creates the report of a finished call. The driver, which has the clock, fills in the duration.
     pub(crate) fn new(content: Vec<ResultBlock>, is_error: bool) -> Self {
         Self { content, is_error, duration: Duration::ZERO }
     }
 
-    /// The report of a call that failed in these words.
+    /// Creates an error report with a text.
     pub(crate) fn error(text: impl Into<String>) -> Self {
         Self::new(vec![ResultBlock::Text(text.into())], true)
     }

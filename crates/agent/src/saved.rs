@@ -1,8 +1,7 @@
-//! Conversations on disk: a file each, a JSON line for each turn.
+//! Saved conversations: one file each, with one JSON line per turn.
 //!
-//! The first line names the conversation; a line of servers says which there were from then on. A line that was not
-//! written to its end, because the program or the machine went down, is left out and written over. Everything here
-//! blocks.
+//! The first line identifies the conversation. A `servers` line lists the servers in use from then on. A line that was
+//! not written completely, because of a crash, is ignored and overwritten. All functions block.
 
 mod folder;
 mod reading;
@@ -19,75 +18,76 @@ use wharf_spec::{Shown, Timestamp};
 use crate::conversation::{Conversation, SCHEMA, Turn};
 use reading::{Found, LARGEST};
 
-/// A conversation that is being saved as it goes. Nobody else appends to its file meanwhile.
+/// A conversation that is saved while it proceeds. An exclusive lock prevents other processes from appending to its
+/// file.
 pub struct SavedConversation {
     path: PathBuf,
     began: SystemTime,
-    /// Not there before something was said.
+    /// `None` until the first turn is appended.
     file: Option<File>,
-    /// The bytes of the file that are whole lines.
+    /// Length in bytes of the complete lines in the file.
     whole: u64,
-    /// The servers that were noted last, and whether that is in the file.
+    /// The last recorded servers, and whether the file contains them.
     servers: Vec<String>,
     are_servers_written: bool,
 }
 
-/// What a list of conversations shows.
+/// Summary of a saved conversation, for a list.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct SavedSummary {
-    /// Its name: the stem of its file.
+    /// Id of the conversation: the stem of its file name.
     pub id: String,
-    /// When something was last said in it.
+    /// Time of the last change.
     pub at: SystemTime,
-    /// How many turns it has.
+    /// Number of turns.
     pub turns: usize,
-    /// The beginning of what was first said: untrusted.
+    /// Beginning of the first message: untrusted.
     pub first: String,
 }
 
-/// A conversation that is gone on with.
+/// A resumed conversation.
 pub struct Resumed {
-    /// To append to.
+    /// Handle for appending further turns.
     pub saved: SavedConversation,
-    /// What was said.
+    /// The turns so far.
     pub conversation: Conversation,
-    /// The servers it had when something was last said.
+    /// The servers recorded last.
     pub servers: Vec<String>,
-    /// Lines that could not be read and were left out: what is wrong with them.
+    /// Problems of unreadable lines, which are omitted from the conversation.
     pub problems: Vec<String>,
 }
 
-/// Why a conversation cannot be saved or gone on with.
+/// Error of saving or resuming a conversation.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum SavedError {
-    /// There is none of that name.
+    /// No conversation has this id.
     #[error("there is no conversation `{}`", Shown::line(.0, 100))]
     Unknown(String),
-    /// There is none at all.
+    /// There are no saved conversations.
     #[error("there is no conversation to go on with")]
     Nothing,
-    /// Several names begin so.
+    /// Several ids begin with this prefix.
     #[error("there are several conversations whose names begin with `{}`", Shown::line(.0, 100))]
     Ambiguous(String),
-    /// Another program has it open.
+    /// Another process has the conversation open.
     #[error("the conversation `{0}` is open in another program")]
     Busy(String),
-    /// A later version of this program has written to it.
+    /// The file was written by a newer version of this program.
     #[error("the conversation `{id}` has lines of schema {schema}, and the latest known here is {SCHEMA}")]
     Newer {
-        /// Which conversation.
+        /// Id of the conversation.
         id: String,
-        /// The number of the form it has.
+        /// Schema version of the file.
         schema: u32,
     },
     /// The file cannot be read or written.
     #[error("{}: {error}", .path.display())]
     File {
-        /// Which.
+        /// Path of the file or directory.
         path: PathBuf,
-        /// Why.
+        /// The I/O error.
         error: io::Error,
     },
 }
@@ -107,8 +107,8 @@ struct Line<'a> {
 }
 
 impl SavedConversation {
-    /// A new conversation in this directory, which is made where there is none, readable to nobody else. The file comes
-    /// with the first turn: a conversation in which nothing was said leaves nothing behind.
+    /// Starts a new conversation in a directory. Creates the directory if it does not exist, and restricts it to the
+    /// current user. The file is created with the first turn, so a conversation without turns leaves no file.
     pub fn begin(directory: &Path) -> Result<Self, SavedError> {
         folder::make_private(directory).map_err(at(directory))?;
         let began = SystemTime::now();
@@ -116,9 +116,14 @@ impl SavedConversation {
         Ok(Self { path, began, file: None, whole: 0, servers: Vec::new(), are_servers_written: true })
     }
 
-    /// Goes on with a conversation: the one of a name (or the unambiguous beginning of one), or the last one.
+    /// Resumes a conversation by its id or an unambiguous prefix, or the most recent one.
     ///
-    /// What comes back is whole: a call that was not answered when the program ended is answered with that.
+    /// The returned conversation is well-formed: a call without a result gets an error result.
+    ///
+    /// # Errors
+    ///
+    /// Fails if no conversation or several match, if another process has it open, if a newer version wrote it, or on an
+    /// I/O error.
     pub fn resume(directory: &Path, id: Option<&str>) -> Result<Resumed, SavedError> {
         let id = folder::find(directory, id)?;
         let path = folder::path(directory, &id);
@@ -132,18 +137,18 @@ impl SavedConversation {
         Ok(Resumed { saved, conversation, servers, problems })
     }
 
-    /// The conversations in a directory, the newest first, at most this many.
+    /// Lists at most `most` conversations of a directory, newest first.
     pub fn list(directory: &Path, most: usize) -> Result<Vec<SavedSummary>, SavedError> {
         let newest = folder::newest_first(directory)?.into_iter().take(most);
         Ok(newest.filter_map(|(id, at)| reading::summary(&folder::path(directory, &id), id, at)).collect())
     }
 
-    /// Its name.
+    /// Returns the id of the conversation.
     pub fn id(&self) -> &str {
         self.path.file_stem().and_then(|stem| stem.to_str()).unwrap_or_default()
     }
 
-    /// Adds a turn. Blocks for as long as the disk does.
+    /// Appends a turn. Blocks on disk I/O.
     pub fn append(&mut self, turn: &Turn) -> Result<(), SavedError> {
         let line = turn.to_line().map_err(|error| at(&self.path)(error.into()))?;
         self.ensure_file()?;
@@ -151,7 +156,7 @@ impl SavedConversation {
         self.write_line(line)
     }
 
-    /// Notes which servers there are now, where that is not what was noted last. Blocks for as long as the disk does.
+    /// Records the current servers if they differ from the last record. Blocks on disk I/O.
     pub fn servers(&mut self, names: &[String]) -> Result<(), SavedError> {
         if self.servers != names {
             self.servers = names.to_vec();
@@ -185,7 +190,7 @@ impl SavedConversation {
         self.write_line(line.map_err(|error| at(&self.path)(error.into()))?)
     }
 
-    /// Writes a line over whatever was left of one that failed.
+    /// Writes a line, overwriting the remains of a failed write.
     fn write_line(&mut self, mut line: String) -> Result<(), SavedError> {
         line.push('\n');
         let Some(file) = &mut self.file else { return Ok(()) };
@@ -201,7 +206,7 @@ fn at(path: &Path) -> impl Fn(io::Error) -> SavedError {
     move |error| SavedError::File { path: path.clone(), error }
 }
 
-/// Reads a file to its end. One that is too large is not read in part, since it would be written over from there.
+/// Reads a whole file. Fails if the file is too large: resuming from a partial read would overwrite the rest.
 fn read_whole(file: &mut File) -> io::Result<Vec<u8>> {
     let mut bytes = Vec::new();
     file.take(LARGEST + 1).read_to_end(&mut bytes)?;

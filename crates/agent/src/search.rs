@@ -1,8 +1,8 @@
-//! Finding tools by what they are for.
+//! Keyword search for tools.
 //!
-//! Okapi BM25 over what is known of a tool, its fields weighted: what a name says counts for more than what a description says,
-//! and however often a field repeats a word, that is worth little more than saying it once. A word of the query also finds
-//! what people say in its place, for less. Names are looked up besides, so that no statistics can lose one.
+//! Ranks tools with Okapi BM25 over weighted fields. A match in the name weighs more than one in the description, and
+//! repeating a word within a field has no effect. Synonyms of a query word also match, with a lower weight. Exact names
+//! are looked up separately, so that ranking cannot hide them.
 
 mod arguments;
 mod field;
@@ -21,60 +21,60 @@ use names::{Named, Names};
 use query::Term;
 use words::words;
 
-/// The most bytes of a query that are read.
+/// Maximum bytes of a query.
 const LONGEST_QUERY: usize = 400;
-/// The most bytes of a name, or of a title, that are searched.
+/// Maximum indexed bytes of a name or title.
 const LONGEST_NAME: usize = 256;
-/// The most bytes of a description, or of all that is said of the arguments, that are searched.
+/// Maximum indexed bytes of a description, or of all argument descriptions together.
 const LONGEST_TEXT: usize = 4 * 1024;
-/// What fits less than this share of what the best does has nothing to do with the query.
+/// Hits with less than this share of the best score are irrelevant.
 const LEAST_SHARE: f32 = 0.03;
-/// The same where the query is a tool's name to the letter: who wants that one wants few others.
+/// The same if the query is the exact name of a tool: fewer other tools are relevant then.
 const LEAST_SHARE_BESIDE_NAMED: f32 = 0.3;
 
-/// A tool as it is searched for. Texts may be a server's: untrusted.
+/// A tool to index. Texts may come from a server: untrusted.
 #[derive(Debug, Clone, Copy)]
 pub struct Searched<'a> {
-    /// Who provides it.
+    /// Name of the provider.
     pub provider: &'a str,
-    /// What its provider calls it.
+    /// The provider's own name for the tool.
     pub name: &'a str,
-    /// Other names it goes by, in full.
+    /// Other full names of the tool.
     pub aliases: &'a [&'a str],
-    /// What it is called where people see it.
+    /// Title displayed to people.
     pub title: Option<&'a str>,
-    /// What it does.
+    /// Description of the tool.
     pub text: &'a str,
-    /// The names of its arguments, and what is said of them.
+    /// Names and descriptions of the arguments.
     pub arguments: &'a [(&'a str, &'a str)],
 }
 
-/// Tools in the order they were given, ready to be searched.
+/// A search index over tools. Hits refer to tools by their position in the input.
 pub struct Index {
     names: Names,
     scorer: Scorer<usize, u64>,
-    /// Every word that any tool has.
+    /// All words that occur in any tool.
     vocabulary: BTreeSet<String>,
     tools: usize,
 }
 
-/// A tool that was found.
+/// A search hit.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Hit {
-    /// Which one, in the order they were given.
+    /// Position of the tool in the input.
     pub at: usize,
-    /// How well it fits; greater is better, and only the order means something.
+    /// Relevance. Only comparisons within one search are meaningful.
     pub score: f32,
 }
 
 impl Index {
-    /// Makes an index. Some forty milliseconds for a thousand tools: nothing for a thread that others wait for.
+    /// Builds an index. Takes about 40 ms for a thousand tools, so it should not run on an async worker thread.
     pub fn of<'a>(tools: impl IntoIterator<Item = Searched<'a>>) -> Self {
         let tools: Vec<Searched<'a>> = tools.into_iter().collect();
         let of_names = Field::of(2.5, tools.iter().map(|tool| words(tool.name, LONGEST_NAME)));
         let of_titles = Field::of(1.5, tools.iter().map(|tool| words(tool.title.unwrap_or_default(), LONGEST_NAME)));
         let fields = [
-            // Whoever alone has a title would say how long one is.
+            // Titles use the length of names: a single title would otherwise define the usual title length by itself.
             of_titles.with_length_of(&of_names),
             of_names,
             Field::of(1.0, tools.iter().map(|tool| words(tool.text, LONGEST_TEXT))),
@@ -87,8 +87,8 @@ impl Index {
         Self { names: Names::of(&tools), scorer, vocabulary, tools: tools.len() }
     }
 
-    /// The best tools for a query, the best first: those named exactly so, whichever way the name is spelt, before all
-    /// others. Tools that have nothing to do with it are left out.
+    /// Returns the best tools for a query, best first. Tools with a matching name, in any spelling, rank before all
+    /// others. Irrelevant tools are omitted.
     pub fn search(&self, query: &str, most: usize) -> Vec<Hit> {
         let query = &query[..query.floor_char_boundary(LONGEST_QUERY)];
         let scores = self.scores(&query::terms(query, &self.vocabulary));
@@ -107,7 +107,7 @@ impl Index {
         hits
     }
 
-    /// How well each tool fits: what the terms are worth to it, times the share of them that it has anything of.
+    /// Returns the score of each tool: the sum of its term scores, times the share of terms that it matches.
     fn scores(&self, terms: &[Term]) -> Vec<f32> {
         let mut sums = vec![(0.0, 0.0); self.tools];
         for term in terms {
@@ -120,7 +120,8 @@ impl Index {
         sums.into_iter().map(|(sum, had)| sum * had / all).collect()
     }
 
-    /// What a term is worth to each tool: as much as the best of its spellings, so that whoever says them all gains nothing.
+    /// Returns the score of a term for each tool. Only the best matching spelling is used, so that matching several
+    /// spellings gains no advantage.
     fn worth(&self, term: &Term) -> Vec<f32> {
         let mut best = vec![0f32; self.tools];
         for (word, worth) in &term.spellings {
@@ -133,8 +134,8 @@ impl Index {
     }
 }
 
-/// What each word of a tool is worth, all fields together. How rare a word is counts over all of them as well: nobody can
-/// be the only one to have it in some field.
+/// Sums the word weights of a tool over all fields. Word rarity is computed over all fields as well, so that a tool
+/// gains no advantage from being the only one with a word in some field.
 fn together(fields: &[Field], at: usize) -> Embedding<u64> {
     let mut worth: BTreeMap<u64, f32> = BTreeMap::new();
     for word in fields.iter().flat_map(|field| field.worth(at)) {
@@ -153,7 +154,7 @@ fn of_arguments(tool: &Searched<'_>) -> Vec<String> {
     words(&text, LONGEST_TEXT)
 }
 
-/// What a name is worth, which is more than all the words of a query together.
+/// Returns the bonus for a matching name, which exceeds any sum of term scores.
 fn head_start(how: Named) -> f32 {
     match how {
         Named::Letters => 1e5,

@@ -1,11 +1,11 @@
-//! What makes a conversation whole: the sides take turns, nothing is empty, and each call has exactly one result, in
-//! the turn right behind it. Whatever is whole can be sent to any model.
+//! Well-formedness of conversations: the roles alternate, no turn is empty, and each call has exactly one result, in
+//! the turn directly after it. Every API accepts a well-formed conversation.
 
 use std::collections::HashSet;
 
 use crate::conversation::{Block, Conversation, ResultBlock, Role, Turn};
 
-/// Adds what one side said: to its last turn, where the other side has said nothing since.
+/// Appends a turn, merging it into the last turn if that has the same role.
 pub(crate) fn add(conversation: &mut Conversation, turn: Turn) {
     match conversation.turns.last_mut() {
         _ if turn.blocks.is_empty() => {}
@@ -14,8 +14,8 @@ pub(crate) fn add(conversation: &mut Conversation, turn: Turn) {
     }
 }
 
-/// Makes a conversation whole, whoever wrote it. Calls without a result get one that says why; what stands where it
-/// cannot be is left out.
+/// Makes any conversation well-formed. Calls without a result get an error result with the text `why`. Misplaced blocks
+/// are removed.
 pub(crate) fn mend(conversation: &mut Conversation, why: &str) {
     let mut mended = Conversation { system: conversation.system.take(), turns: Vec::new() };
     let mut called = HashSet::new();
@@ -30,12 +30,12 @@ pub(crate) fn mend(conversation: &mut Conversation, why: &str) {
     *conversation = mended;
 }
 
-/// The results of calls that were not carried out.
+/// Creates error results for calls that were not executed.
 pub(crate) fn refusals<'a>(ids: impl IntoIterator<Item = &'a str>, why: &str) -> Vec<Block> {
     ids.into_iter().map(|id| refusal(id, why)).collect()
 }
 
-/// The ids of the calls among these blocks, in order.
+/// Returns the ids of the calls in these blocks, in order.
 pub(crate) fn calls(blocks: &[Block]) -> Vec<&str> {
     let mut ids = Vec::new();
     for block in blocks {
@@ -46,7 +46,7 @@ pub(crate) fn calls(blocks: &[Block]) -> Vec<&str> {
     ids
 }
 
-/// Whether a block can stand on this side. Of several calls with one id only the first can.
+/// Reports whether a block is valid in a turn of this role. Of several calls with the same id only the first is valid.
 fn fits(role: Role, block: &Block, called: &mut HashSet<String>) -> bool {
     match (role, block) {
         (_, Block::Text(text)) | (Role::User, Block::Relayed(text)) => !text.trim().is_empty(),
@@ -58,7 +58,7 @@ fn fits(role: Role, block: &Block, called: &mut HashSet<String>) -> bool {
     }
 }
 
-/// Puts a result behind each call, and leaves out those of no call.
+/// Adds a result for each call, and removes results without a call.
 fn answer_calls(conversation: &mut Conversation, why: &str) {
     let turns = &mut conversation.turns;
     let is_asking = turns.last().is_some_and(|last| last.role == Role::Assistant && !calls(&last.blocks).is_empty());
@@ -95,7 +95,7 @@ fn refusal(id: &str, why: &str) -> Block {
     Block::ToolResult { id: id.to_owned(), content: vec![ResultBlock::Text(why.to_owned())], is_error: true }
 }
 
-/// What is wrong with a conversation, for tests.
+/// Describes the first defect of a conversation, for tests.
 #[cfg(test)]
 pub(crate) fn flaw(conversation: &Conversation) -> Option<String> {
     let mut mended = conversation.clone();
@@ -113,7 +113,8 @@ mod tests {
     use super::*;
     use wharf_json::Raw;
 
-    /// Turns in short: `u` or `a`, then blocks; `!1` calls, `?1` answers, anything else is text.
+    /// Parses turns in shorthand: `u` or `a`, then blocks. `!1` is a call, `?1` a result, `-1` an error result, any
+    /// other word a text.
     fn turns(text: &str) -> Vec<Turn> {
         text.split_terminator(';').map(turn).collect()
     }

@@ -1,4 +1,4 @@
-//! One account at one server: what a request carries, and what is done when the server is not content with it.
+//! One account at one server: supplies the credentials of requests, and reacts to rejections.
 
 mod carrying;
 mod entry;
@@ -36,50 +36,50 @@ use crate::settings::{AuthSettings, Grant};
 use crate::vault::{AccountKey, Kept, Vault};
 use crate::visitor::Visitor;
 
-/// How long the end of a program waits for what is under way.
+/// Timeout of [`Account::finish`] for running work.
 const FINISH: Duration = Duration::from_secs(12);
 
-/// What an account is made of.
+/// Options of an account.
 #[non_exhaustive]
 pub struct AccountOptions {
-    /// Whose it is.
+    /// Key of the account in the vault.
     pub key: AccountKey,
-    /// Where the server is.
+    /// URL of the server.
     pub url: Url,
-    /// How to log in.
+    /// Login settings.
     pub settings: AuthSettings,
-    /// Where it is kept.
+    /// Storage of the login.
     pub vault: Arc<dyn Vault>,
-    /// The way out, as the server has it: proxy, certificates.
+    /// Network options of the server: proxy, certificates.
     pub net: NetOptions,
-    /// Takes a person to the login page when the server asks for one in the middle of things; without it, that is an
-    /// error, and [`Account::log_in`] is how it is mended.
+    /// Opens the login page when the server requires a login during a request. Without a visitor such a request fails,
+    /// and the user has to log in with [`Account::log_in`].
     pub visitor: Option<Arc<dyn Visitor>>,
-    /// Whether a login of the flat form, which does not say which address it is for, may be shown to this server: only
-    /// where its entry is the user's own, and no project's that happens to have the same name.
+    /// Allows a stored login in the flat form, which does not record its server's URL, for this server. Set this only
+    /// if the configuration entry is the user's own, not a project's entry with the same name.
     pub takes_flat: bool,
-    /// Unix milliseconds, now.
+    /// Returns the current time in Unix milliseconds.
     pub now: Arc<dyn Fn() -> u64 + Send + Sync>,
 }
 
-/// One account at one server. Cheap to clone; whoever shares it shares its renewals.
+/// One account at one server. Cheap to clone. Clones share their state, including renewals.
 #[derive(Clone)]
 pub struct Account {
     inner: Arc<Inner>,
 }
 
-/// Where an account stands, for people.
+/// Status of an account, for display.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Standing {
-    /// What is kept, if anything.
+    /// The stored login, if any.
     pub kept: Option<Kept>,
-    /// Where.
+    /// Description of the storage.
     pub place: String,
 }
 
 impl AccountOptions {
-    /// The usual: everything is discovered, nobody is taken anywhere unasked, and the clock is the system's.
+    /// Creates the default options: discovered endpoints, no visitor, and the system clock.
     pub fn new(key: AccountKey, url: Url, vault: Arc<dyn Vault>) -> Self {
         let (settings, net) = (AuthSettings::default(), NetOptions::default());
         Self { key, url, settings, vault, net, visitor: None, takes_flat: false, now: Arc::new(system_time) }
@@ -87,7 +87,7 @@ impl AccountOptions {
 }
 
 impl Account {
-    /// Makes an account. Reads and dials nothing.
+    /// Creates an account. Does no I/O.
     pub fn new(options: AccountOptions) -> Self {
         let flows = Online::new(&options);
         Self::with(options, Arc::new(flows))
@@ -114,16 +114,17 @@ impl Account {
         Self { inner: Arc::new(inner) }
     }
 
-    /// Logs in from the beginning, whatever is kept, and for whatever the server missed the last time. Of several at once,
-    /// all but the first wait for that one.
+    /// Logs in from the start, regardless of the stored login, with all scopes that the server has demanded since the
+    /// last login. Concurrent calls share one login.
     ///
-    /// Dropped by all who wait, the login is given up; what was got by then is kept.
+    /// # Cancel safety
+    /// When all waiting callers are dropped, the login is cancelled. Tokens received by then are stored.
     pub async fn log_in(&self, visitor: Arc<dyn Visitor>) -> Result<Login, LoginError> {
         let wanted = self.inner.memory().wanted();
         self.enter(visitor, wanted).await
     }
 
-    /// The same, for more than was asked for before: these scopes besides, words separated by blanks.
+    /// Like [`Account::log_in`], with additional scopes, separated by spaces.
     pub async fn log_in_for(&self, more: &str, visitor: Arc<dyn Visitor>) -> Result<Login, LoginError> {
         let before = self.inner.load().await.ok().flatten().and_then(|kept| kept.asked);
         self.enter(visitor, scope::union(before.as_deref(), Some(more))).await
@@ -136,18 +137,19 @@ impl Account {
         Ok(login)
     }
 
-    /// Whether a login could be kept: to be asked before a person is.
+    /// Checks that a login could be stored. Call this before asking the user to log in.
     pub async fn can_keep(&self) -> Result<(), LoginError> {
         self.inner.lock().await.map(drop)
     }
 
-    /// Gives the tokens back where the issuer takes them, and forgets everything. Wins over a renewal under way.
+    /// Revokes the tokens if the issuer supports it, and deletes the stored login. Takes precedence over a running
+    /// renewal.
     pub async fn log_out(&self) -> Result<Logout, LoginError> {
         self.inner.log_out().await
     }
 
-    /// Waits until nothing is being renewed, kept or forgotten any more, but not for long. To be called before the program
-    /// ends: a refresh token that was shown to the authorization server is spent, and what it gave for it is not yet kept.
+    /// Waits, up to a timeout, until no login is being renewed, stored or deleted. Call this before the program exits:
+    /// a refresh token already sent is spent, and its replacement may not be stored yet.
     pub async fn finish(&self) {
         let settled = async {
             self.inner.renewals.settled().await;
@@ -158,7 +160,7 @@ impl Account {
         }
     }
 
-    /// What is kept, and where.
+    /// Returns the stored login and its location.
     pub async fn standing(&self) -> Result<Standing, LoginError> {
         let kept = self.inner.in_vault(|vault, key| vault.load(key)).await?;
         Ok(Standing { kept, place: self.inner.vault.place() })
@@ -166,7 +168,7 @@ impl Account {
 }
 
 impl Authorizer for Account {
-    /// Nothing where the address is not of the server's own origin.
+    /// Returns [`Credentials::None`] for a URL of another origin or without a confidential transport.
     fn credentials(&self, method: &Method, url: &Url) -> Credentials {
         if url.origin() != self.inner.url.origin() || !is_confidential(url) {
             return Credentials::None;
@@ -184,7 +186,8 @@ impl Authorizer for Account {
         }
     }
 
-    /// Notes a nonce for the next proof, and that the server was content where it does not say otherwise.
+    /// Stores the nonce for the next proof, and records that the server accepted the credentials unless it responded
+    /// otherwise.
     fn answered(&self, status: StatusCode, headers: &HeaderMap) {
         self.inner.nonces.note(self.inner.url.as_str(), headers);
         if status != StatusCode::UNAUTHORIZED && !status.is_server_error() {
@@ -192,7 +195,7 @@ impl Authorizer for Account {
         }
     }
 
-    /// Renews, logs in or asks for more.
+    /// Renews the tokens, logs in, or requests additional scopes.
     fn refused(&self, refusal: Refusal) -> Pending<Result<(), NotAuthorized>> {
         Box::pin(self.inner.clone().refused(refusal))
     }
@@ -208,7 +211,7 @@ impl Inner {
         carried(held, method, url, nonce.as_deref(), (self.now)())
     }
 
-    /// Reads and renews as needed, then says what is carried.
+    /// Loads and renews the tokens as needed, then returns the headers.
     async fn made_ready(self: Arc<Self>, method: &Method, url: &Url) -> Result<Option<Carried>, NotAuthorized> {
         if matches!(self.look(), Look::Unread) {
             self.read().await;
@@ -220,8 +223,8 @@ impl Inner {
         Ok(held.and_then(|held| self.carried(&held, method, url)))
     }
 
-    /// Renews what ends soon. As long as it has not ended, failing to is no trouble; and where somebody can log in when
-    /// the server asks for it, being refused for good is none either.
+    /// Renews tokens that expire soon. While the tokens are valid, a failure is ignored unless it requires a login. If
+    /// a login is possible when the server demands one, such a failure is ignored as well.
     async fn renew_ahead(self: &Arc<Self>, held: &Held) -> Result<(), LoginError> {
         let Some(tokens) = &held.kept.tokens else { return Ok(()) };
         let can_renew = tokens.refresh.is_some();

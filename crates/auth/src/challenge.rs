@@ -1,36 +1,37 @@
-//! What a server wants of whoever it turned away: `WWW-Authenticate`, read with tolerance and within bounds.
+//! Lenient, bounded parsing of `WWW-Authenticate`.
 
 use wharf_net::{HeaderMap, header};
 
-/// How many challenges of one answer are looked at.
+/// Maximum number of challenges read from one response.
 const MOST_CHALLENGES: usize = 8;
-/// Bytes of one value; a longer one counts as not being there.
+/// Maximum length of a value in bytes. Longer values are ignored.
 const MOST_VALUE_BYTES: usize = 4 << 10;
 
-/// One challenge that OAuth can answer.
+/// An OAuth challenge.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Challenge {
-    /// How a token is to be shown.
+    /// Authentication scheme of the token.
     pub scheme: Scheme,
-    /// Where the server describes itself.
+    /// URL of the server's metadata.
     pub resource_metadata: Option<String>,
-    /// What the request needs, words separated by blanks.
+    /// Scopes that the request needs, separated by spaces.
     pub scope: Option<String>,
-    /// Why it was turned away: `invalid_token`, `insufficient_scope`, `use_dpop_nonce`.
+    /// Error code: `invalid_token`, `insufficient_scope`, `use_dpop_nonce`.
     pub error: Option<String>,
 }
 
-/// How a token is shown.
+/// Authentication scheme of a token.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Scheme {
-    /// Whoever has it may use it.
+    /// Bearer token, usable by every holder.
     Bearer,
-    /// With a proof that it is ours.
+    /// Token with a DPoP proof.
     Dpop,
 }
 
 impl Challenge {
-    /// The challenges in the headers of an answer, in their order; others than `Bearer` and `DPoP` are left out.
+    /// Parses the challenges in the headers of a response, in order. Schemes other than `Bearer` and `DPoP` are
+    /// skipped.
     pub fn all(headers: &HeaderMap) -> Vec<Self> {
         let mut reading = Reading::default();
         for value in headers.get_all(header::WWW_AUTHENTICATE) {
@@ -40,7 +41,7 @@ impl Challenge {
         reading.challenges
     }
 
-    /// The challenge that says the most about where to log in.
+    /// Returns the first challenge with a metadata URL, else the first challenge.
     pub fn best(challenges: Vec<Self>) -> Option<Self> {
         let index = challenges.iter().position(|challenge| challenge.resource_metadata.is_some()).unwrap_or(0);
         challenges.into_iter().nth(index)
@@ -50,7 +51,7 @@ impl Challenge {
         Self { scheme, resource_metadata: None, scope: None, error: None }
     }
 
-    /// Takes a parameter that is known and was not given before.
+    /// Sets a known parameter that is not set yet.
     fn take(&mut self, name: &str, value: String) {
         let places = [
             ("resource_metadata", &mut self.resource_metadata),
@@ -67,29 +68,29 @@ impl Challenge {
     }
 }
 
-/// Challenges being read, one header after the other.
+/// State of the parser, across headers.
 #[derive(Default)]
 struct Reading {
     challenges: Vec<Challenge>,
-    /// Where the next word stands.
+    /// Position of the parser.
     place: Place,
 }
 
-/// What was read last.
+/// Position of the parser.
 #[derive(Default, Clone, Copy, PartialEq, Eq)]
 enum Place {
-    /// Nothing that a parameter could belong to.
+    /// Outside a challenge: parameters are ignored.
     #[default]
     Nowhere,
-    /// The name of a scheme, and nothing after it.
+    /// Directly after a scheme name.
     AfterScheme { known: bool },
-    /// Something of a challenge.
+    /// After a parameter or credentials of a challenge.
     Within { known: bool },
 }
 
 impl Reading {
-    /// Reads one header. A word with `=` after it is a parameter; one without is a scheme, or credentials where it
-    /// follows a scheme directly (RFC 9110, 11.2).
+    /// Parses one header. A word followed by `=` is a parameter. Any other word is a scheme, or credentials if it
+    /// directly follows a scheme (RFC 9110, 11.2).
     fn read(&mut self, text: &str) {
         self.place = Place::Nowhere;
         let mut rest = text;
@@ -100,7 +101,7 @@ impl Reading {
             let value = after.trim_start_matches(is_blank).strip_prefix('=');
             rest = match (word, value) {
                 ("", _) if between.is_empty() => return,
-                // Not a word, and no place for what it is: a stray quote or sign.
+                // A stray quote or sign.
                 ("", _) => split_value(between).1,
                 (name, Some(value)) => self.parameter(name, value.trim_start_matches(is_blank)),
                 (word, None) => self.bare_word(word, comma, after),
@@ -135,13 +136,13 @@ fn is_blank(character: char) -> bool {
     matches!(character, ' ' | '\t')
 }
 
-/// What stands before the next blank, comma, equals sign or quote, and the rest from there.
+/// Splits a text before the next blank, comma, equals sign or quote.
 fn split_word(text: &str) -> (&str, &str) {
     let end = text.find(|character| is_blank(character) || matches!(character, ',' | '=' | '"'));
     text.split_at(end.unwrap_or(text.len()))
 }
 
-/// A value, quoted or not, and what follows it. A quote that never ends holds everything.
+/// Splits off a value, quoted or not. An unterminated quote extends to the end.
 fn split_value(text: &str) -> (String, &str) {
     let Some(quoted) = text.strip_prefix('"') else {
         let end = text.find(|character| is_blank(character) || character == ',').unwrap_or(text.len());
@@ -174,7 +175,7 @@ mod tests {
         Challenge::all(&headers)
     }
 
-    /// Scheme, metadata, scope and error of each, `-` where there is none.
+    /// Compares scheme, metadata URL, scope and error of each challenge. `-` means absent.
     fn check(values: &[&str], expected: &[&str]) {
         let bytes: Vec<&[u8]> = values.iter().map(|value| value.as_bytes()).collect();
         let dash = |text: &Option<String>| text.clone().unwrap_or("-".to_owned());

@@ -1,45 +1,45 @@
-//! Who we are to an authorization server.
+//! The OAuth client identity.
 
 use serde::{Deserialize, Serialize};
 use wharf_spec::Secret;
 
-/// A client as an authorization server knows it. Bound to the issuer it was registered at.
+/// A client registered at an authorization server. Bound to the issuer it was registered at.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Client {
-    /// Its id, as it was given.
+    /// The client ID, as issued.
     pub id: String,
-    /// Its secret, where it has one.
+    /// The client secret, if any.
     pub secret: Option<Secret>,
-    /// How it proves itself at the token endpoint.
+    /// Authentication method at the token endpoint.
     pub proof: Proof,
-    /// Where it comes from.
+    /// Origin of the client.
     pub origin: ClientOrigin,
-    /// When the secret ends, in Unix milliseconds.
+    /// Expiry of the secret in Unix milliseconds.
     pub expires_at: Option<u64>,
 }
 
-/// How a client proves itself at the token endpoint.
+/// Authentication method of a client at the token endpoint.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Proof {
-    /// Not at all.
+    /// No authentication.
     None,
-    /// Its secret, in the `Authorization` header: id and secret percent-encoded (RFC 6749, 2.3.1).
+    /// Secret in the `Authorization` header: ID and secret percent-encoded (RFC 6749, 2.3.1).
     ClientSecretBasic,
-    /// Its secret, among the fields.
+    /// Secret in the form fields.
     ClientSecretPost,
-    /// A statement it has signed (RFC 7523).
+    /// Signed client assertion (RFC 7523).
     PrivateKeyJwt,
 }
 
-/// Where a client comes from.
+/// Origin of a client.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum ClientOrigin {
-    /// Somebody registered it beforehand.
+    /// Preregistered and configured by the user.
     Given,
-    /// Its id is the address of a document that describes it; valid at every issuer that takes such.
+    /// The ID is the URL of a metadata document. Valid at every issuer that accepts such IDs.
     Document,
-    /// We registered it at this issuer.
+    /// Dynamically registered at this issuer.
     Registered,
 }

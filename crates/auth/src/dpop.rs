@@ -1,4 +1,4 @@
-//! Proving that a token is ours (RFC 9449): a key per login, a proof per request.
+//! DPoP (RFC 9449): one key per login, one proof per request.
 
 use std::sync::{Mutex, PoisonError};
 
@@ -15,15 +15,15 @@ use crate::error::LoginError;
 use crate::jwt::{Signer, encoded, unguessable};
 use crate::vault::VaultError;
 
-/// Carries a proof.
+/// Header of the DPoP proof.
 pub(crate) const PROOF: HeaderName = HeaderName::from_static("dpop");
-/// Carries what the next proof has to repeat.
+/// Header of the nonce for the next proof.
 const NONCE: HeaderName = HeaderName::from_static("dpop-nonce");
-/// How our keys sign, as authorization servers list it.
+/// Signature algorithm of the keys, as authorization servers list it.
 pub(crate) const ALGORITHM: &str = "ES256";
-/// Bytes of a nonce.
+/// Maximum length of a nonce in bytes.
 const MOST_NONCE: usize = 1 << 10;
-/// How many places' nonces are remembered; the longest unheard of is forgotten first.
+/// Maximum number of origins whose nonces are stored. The least recently updated is dropped first.
 const MOST_PLACES: usize = 16;
 
 /// A key that tokens are bound to.
@@ -33,22 +33,22 @@ pub(crate) struct DpopKey {
     kept: Secret,
 }
 
-/// What a proof is about.
+/// Input of a DPoP proof.
 pub(crate) struct Proven<'a> {
-    /// The verb of the request.
+    /// HTTP method of the request.
     pub method: &'a str,
-    /// Where it goes, as it was written.
+    /// URL of the request, as written.
     pub url: &'a str,
-    /// What whoever is there said last that proofs have to repeat.
+    /// Last nonce received from that origin.
     pub nonce: Option<&'a str>,
-    /// The token that goes with it; none at a token endpoint.
+    /// Access token of the request. `None` at a token endpoint.
     pub token: Option<&'a Secret>,
-    /// Unix milliseconds.
+    /// Current time in Unix milliseconds.
     pub now: u64,
 }
 
 impl DpopKey {
-    /// Makes a new key.
+    /// Generates a new key.
     pub fn generate() -> Result<Self, LoginError> {
         let failed = |_| LoginError::Proof("no key could be made".to_owned());
         let pair = EcdsaKeyPair::generate(&ECDSA_P256_SHA256_FIXED_SIGNING).map_err(failed)?;
@@ -56,7 +56,7 @@ impl DpopKey {
         Ok(Self::of(pair, kept))
     }
 
-    /// Takes up a key that was kept.
+    /// Loads a stored key.
     pub fn load(kept: &Secret) -> Result<Self, LoginError> {
         let pair = STANDARD.decode(kept.reveal()).ok();
         let pair = pair.and_then(|der| EcdsaKeyPair::from_pkcs8(&ECDSA_P256_SHA256_FIXED_SIGNING, &der).ok());
@@ -65,18 +65,18 @@ impl DpopKey {
     }
 
     fn of(pair: EcdsaKeyPair, kept: Secret) -> Self {
-        // An uncompressed point: a marker, and 32 bytes for each coordinate.
+        // Uncompressed point: a marker byte, then 32 bytes per coordinate.
         let (x, y) = pair.public_key().as_ref()[1..].split_at(32);
         let public = json!({"kty": "EC", "crv": "P-256", "x": encoded(x), "y": encoded(y)});
         Self { signer: Signer::es256(pair), public, kept }
     }
 
-    /// The key as it is kept: PKCS #8 in Base64.
+    /// Returns the key in its stored form: PKCS #8 in Base64.
     pub fn keep(&self) -> &Secret {
         &self.kept
     }
 
-    /// A proof for one request, never the same twice. Marked as sensitive.
+    /// Creates a proof for one request, unique on each call. Marked as sensitive.
     pub fn proof(&self, about: &Proven<'_>) -> Result<HeaderValue, LoginError> {
         let header = json!({"typ": "dpop+jwt", "jwk": self.public});
         let mut claims = json!({
@@ -98,18 +98,17 @@ impl DpopKey {
     }
 }
 
-/// An address up to its query and fragment, as it was written.
+/// Returns a URL without query and fragment, otherwise as written.
 fn without_query(url: &str) -> &str {
     url.split(['?', '#']).next().unwrap_or(url)
 }
 
-/// What proofs have to repeat, by the origin that said so. Whoever dials both a server and its authorization server has
-/// one for each, as the two may share an origin.
+/// DPoP nonces by origin. A server and its authorization server use separate instances, as the two may share an origin.
 #[derive(Default)]
 pub(crate) struct Nonces(Mutex<Vec<(String, String)>>);
 
 impl Nonces {
-    /// Notes what the headers of an answer from this address say. Whether that is anything new.
+    /// Stores the nonce from the headers of a response of this URL. Returns whether the nonce is new.
     pub fn note(&self, url: &str, headers: &HeaderMap) -> bool {
         let nonce = headers.get(NONCE).and_then(|nonce| nonce.to_str().ok());
         let nonce = nonce.filter(|nonce| nonce.len() <= MOST_NONCE && is_nonce(nonce));
@@ -123,7 +122,7 @@ impl Nonces {
         before.is_none_or(|(_, before)| before != nonce)
     }
 
-    /// What a proof for this address has to repeat.
+    /// Returns the nonce for requests to this URL.
     pub fn of(&self, url: &str) -> Option<String> {
         let place = place(url)?;
         let known = self.0.lock().unwrap_or_else(PoisonError::into_inner);
@@ -131,7 +130,7 @@ impl Nonces {
     }
 }
 
-/// The characters of RFC 9449, 8.1.
+/// Character set of RFC 9449, 8.1.
 fn is_nonce(text: &str) -> bool {
     !text.is_empty() && text.bytes().all(|byte| matches!(byte, 0x21 | 0x23..=0x5b | 0x5d..=0x7e))
 }
@@ -153,7 +152,7 @@ mod tests {
         Proven { method: "POST", url, nonce, token, now: NOW }
     }
 
-    /// The header and the claims of a proof whose signature is right.
+    /// Verifies the signature of a proof, and returns its header and claims.
     fn verified(proof: &HeaderValue) -> (Value, Value) {
         let (statement, signature) = proof.to_str().unwrap().rsplit_once('.').unwrap();
         let bytes = |text: &str| URL_SAFE_NO_PAD.decode(text).unwrap();
@@ -185,7 +184,7 @@ mod tests {
     #[test]
     fn a_proof_for_a_server_names_the_token_and_repeats_the_nonce() {
         let key = DpopKey::generate().unwrap();
-        // The token and its digest are those of RFC 9449, 7.1.
+        // Token and digest are from RFC 9449, 7.1.
         let token = Secret::new("Kz~8mXK1EalYznwH-LC-1fBAo.4Ljp~zsPE_NeO.gxU");
         let (_, claims) = verified(&key.proof(&about("https://s/mcp", Some("n"), Some(&token))).unwrap());
         assert_eq!(claims["ath"], "fUHyO2r2Z3DZ53EsNrWBb0xWXoaNy59IiKCAqksmQEo");

@@ -1,103 +1,104 @@
-//! How logging in can fail. Messages are fragments without secrets; what others said in them is escaped.
+//! Login errors. Messages are fragments without secrets. Server-supplied text in them is escaped.
 
 use crate::fetch::FetchError;
 use crate::vault::VaultError;
 use crate::visitor::VisitError;
 
-/// Why there is no login.
+/// An error of logging in.
 #[derive(Debug, Clone, thiserror::Error)]
 #[non_exhaustive]
 pub enum LoginError {
-    /// Where to log in cannot be found out: what was tried, and what is wrong with it.
+    /// The authorization server cannot be discovered. Holds the attempts and their problems.
     #[error("it cannot be found out where to log in: {0}")]
     Discovery(String),
-    /// The server's description is of another server.
+    /// The metadata describe another server.
     #[error("the server describes itself as `{found}`, which is not what was dialled ({dialled})")]
     WrongResource {
-        /// What it says; escaped.
+        /// Resource identifier in the metadata, escaped.
         found: String,
-        /// What was dialled.
+        /// URL of the server.
         dialled: String,
     },
-    /// The authorization server cannot do what is safe.
+    /// The authorization server is not safe to use.
     #[error("the authorization server cannot be used: {0}")]
     Unsafe(String),
-    /// No client could be had there.
+    /// No client is available at the authorization server.
     #[error("no client could be registered: {0}")]
     Registration(String),
-    /// This client has nothing to prove itself with: a key, a secret or a file that is missing or no good.
+    /// The client cannot authenticate: its key, secret or assertion file is missing or invalid.
     #[error("this client cannot prove itself: {0}")]
     Proof(String),
-    /// The person said no, at the page or before it was opened.
+    /// The user declined, on the page or before it was opened.
     #[error("the login was denied{}", .0.as_ref().map(|said| format!(": {said}")).unwrap_or_default())]
     Denied(Option<String>),
     /// The page could not be visited.
     #[error("{0}")]
     Visit(#[from] VisitError),
-    /// What came back from the page is not the answer to what was asked.
+    /// The callback does not match the request.
     #[error("the answer of the login page is not accepted: {0}")]
     Mismatch(String),
-    /// The token endpoint gave nothing.
+    /// The token endpoint returned no tokens.
     #[error("{0}")]
     Token(#[from] TokenError),
-    /// What is kept cannot be read or written.
+    /// The stored logins cannot be read or written.
     #[error("{0}")]
     Vault(#[from] VaultError),
-    /// Nobody is there to log in.
+    /// A login is needed, but no user is available.
     #[error("a login is needed{}", .scope.as_ref().map(|scope| format!(" for {scope}")).unwrap_or_default())]
     Needed {
-        /// What it has to cover, where the server says so; escaped.
+        /// Scope to request, if the server names one. Escaped.
         scope: Option<String>,
     },
-    /// The server asks for more again and again.
+    /// The server keeps demanding additional scopes.
     #[error("the server asked for more than was granted {times} times in a row: {scope}")]
     StepUps {
-        /// How often.
+        /// Number of attempts.
         times: u32,
-        /// What it wanted the last time; escaped.
+        /// Scope demanded last, escaped.
         scope: String,
     },
-    /// The server refuses what the authorization server gives for it.
+    /// The server rejects newly issued tokens.
     #[error("the server refuses tokens right after they were got for it")]
     NotTaken,
-    /// The way out cannot be made, or nobody answers there.
+    /// The network cannot be used, or the server does not respond.
     #[error("{0}")]
     Unreachable(String),
 }
 
-/// Why a token endpoint gave nothing.
+/// An error of a token endpoint.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum TokenError {
-    /// It refused, with one of the codes of RFC 6749, 5.2.
+    /// A rejection with an error code (RFC 6749, 5.2).
     #[error("the authorization server refused: {code}{}", .description.as_ref().map(|said| format!(" ({said})")).unwrap_or_default())]
     Refused {
-        /// The code; escaped.
+        /// The error code, escaped.
         code: String,
-        /// What it says besides; escaped.
+        /// The error description, escaped.
         description: Option<String>,
         /// The HTTP status.
         status: u16,
     },
-    /// Nobody knows: it was not reached, broke off, or answered nonsense. Tokens are kept, and it may be tried again.
+    /// The outcome is unknown: no connection, a broken connection, or an invalid response. Tokens are retained, and a
+    /// retry is possible.
     #[error("the authorization server gave no answer that counts: {0}")]
     Unclear(String),
 }
 
 impl TokenError {
-    /// Whether what was shown to it will never be taken again.
+    /// Reports whether the credentials are permanently rejected.
     pub fn is_final(&self) -> bool {
         matches!(self, Self::Refused { code, .. } if code == "invalid_grant")
     }
 }
 
 impl LoginError {
-    /// Whether a person logging in would help.
+    /// Reports whether a login by the user would help.
     pub fn needs_person(&self) -> bool {
         matches!(self, Self::Needed { .. }) || matches!(self, Self::Token(error) if error.is_final())
     }
 
-    /// Whether the same may work later by itself.
+    /// Reports whether a retry may succeed later without user action.
     pub fn is_passing(&self) -> bool {
         let is_locked = matches!(self, Self::Vault(VaultError::Locked(_)));
         is_locked || matches!(self, Self::Token(TokenError::Unclear(_)) | Self::Unreachable(_))

@@ -1,5 +1,4 @@
-//! The way out for everything that is not the server itself: bounded, short, and never to where a server could not
-//! have meant us to go.
+//! HTTP requests to authorization servers: bounded in size and time, and restricted to allowed addresses.
 
 mod address;
 #[cfg(test)]
@@ -27,31 +26,31 @@ use crate::settings::AuthSettings;
 
 pub(crate) use address::{checked, is_localhost, shown};
 
-/// How long a document or an answer may take, from dialling to its last byte.
+/// Timeout of a request, from the connection to the last byte.
 const PATIENCE: Duration = Duration::from_secs(10);
-/// Bytes of a body.
+/// Maximum size of a body in bytes.
 const MOST_BYTES: usize = 1 << 20;
-/// The largest documents seen have a few hundred values.
+/// Limits of JSON documents. The largest known documents have a few hundred values.
 const BOUNDS: Bounds = Bounds { depth: 32, nodes: 20_000 };
-/// The latest revision that begins with a handshake. 2025-03-26 (authorization, 2.3.2) wants one named when metadata
-/// are asked for, before any could be agreed on.
+/// The latest protocol revision with a handshake. 2025-03-26 (authorization, 2.3.2) requires a version header on
+/// metadata requests, before a version is negotiated.
 const REVISION: &str = "2025-11-25";
 
-/// Domains whose names mean something only in the network they are asked in (RFC 6762, RFC 8375, the `internal` that
-/// ICANN has set aside, and what is in use though nobody has).
+/// Domains that are only meaningful within a local network (RFC 6762, RFC 8375, ICANN's reserved `internal`, and others
+/// in common use).
 const LOCAL_DOMAINS: [&str; 6] = [".local", ".internal", ".home.arpa", ".lan", ".corp", ".intranet"];
 
-/// Who gave an address: that decides how far it may lead.
+/// Source of a URL. Determines the addresses it may lead to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Named {
-    /// The owner of this program, who may mean any machine.
+    /// The user's settings. Any address is allowed.
     ByOwner,
-    /// A server or an authorization server, who may mean the public internet, or the zone the server itself is in.
+    /// A server or an authorization server. Only public addresses and the zone of the server are allowed.
     ByServer,
 }
 
 impl Named {
-    /// Who gave this address: the owner where it is one of those in the settings.
+    /// Returns the source of a URL: the user, if it is one of the configured URLs.
     pub fn of(address: &str, settings: &AuthSettings) -> Self {
         let given =
             [&settings.authorization_url, &settings.token_url, &settings.registration_url, &settings.device_url];
@@ -62,7 +61,7 @@ impl Named {
     }
 }
 
-/// Two pools of connections: one for addresses the owner gave, one for those that others gave. Made when first needed.
+/// Two connection pools: one for configured URLs, one for URLs named by servers. Created on first use.
 #[derive(Clone)]
 pub(crate) struct Outside(Arc<Ways>);
 
@@ -73,21 +72,21 @@ struct Ways {
     for_others: OnceCell<Net>,
 }
 
-/// What came back, read whole and within bounds.
+/// A response with its body, within the limits.
 pub(crate) struct Fetched {
     pub status: StatusCode,
     pub headers: HeaderMap,
-    /// The body as JSON, where it is.
+    /// The body, if it is JSON.
     pub json: Option<Value>,
 }
 
-/// Why nothing came back. Never holds what a body said.
+/// An error of a request. Never contains the body.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{reason}")]
 pub(crate) struct FetchError {
-    /// The address, and what is wrong; escaped.
+    /// The URL and the problem, escaped.
     pub reason: String,
-    /// Whether the same may work later by itself.
+    /// The same request may succeed later.
     pub may_pass: bool,
 }
 
@@ -101,13 +100,13 @@ struct Order<'a> {
 }
 
 impl Outside {
-    /// Makes the ways out that serve one server, whose address the owner gave. Dials and resolves nothing.
+    /// Creates the pools for one server, whose URL the user configured. Does no I/O.
     pub fn new(server: &Url, options: NetOptions) -> Self {
         let (for_owner, for_others) = (OnceCell::new(), OnceCell::new());
         Self(Arc::new(Ways { server: server.clone(), options, for_owner, for_others }))
     }
 
-    /// `GET`, for a document.
+    /// Sends a `GET` request for a document.
     pub async fn get(&self, url: &str, named: Named) -> Result<Fetched, FetchError> {
         let revision = (HeaderName::from_static("mcp-protocol-version"), HeaderValue::from_static(REVISION));
         let headers = HeaderMap::from_iter([revision]);
@@ -115,7 +114,7 @@ impl Outside {
         self.fetch(Order { method, address: url, named, headers, body, redirects }).await
     }
 
-    /// `POST` of a form, with these headers besides.
+    /// Sends a form with `POST`, with additional headers.
     pub async fn post_form(
         &self,
         url: &str,
@@ -130,15 +129,15 @@ impl Outside {
         self.fetch(Order { method, address: url, named, headers, body, redirects }).await
     }
 
-    /// `POST` of a JSON document.
+    /// Sends a JSON document with `POST`.
     pub async fn post_json(&self, url: &str, named: Named, body: &Value) -> Result<Fetched, FetchError> {
         let headers = HeaderMap::from_iter([(header::CONTENT_TYPE, HeaderValue::from_static("application/json"))]);
         let (method, body, redirects) = (Method::POST, body.to_string().into(), Redirects::Refused);
         self.fetch(Order { method, address: url, named, headers, body, redirects }).await
     }
 
-    /// What the server says to somebody it does not know, where that is a challenge that can be answered: only there it
-    /// may say where it describes itself. Nothing is read but the head, and nothing goes wrong that matters.
+    /// Sends an unauthenticated request to the server and returns its challenge. Some servers name their metadata URL
+    /// only there. Reads only the headers. Errors are ignored.
     pub async fn challenge(&self) -> Option<Challenge> {
         let refused = tokio::time::timeout(PATIENCE, self.0.knock()).await.ok()?.ok()?;
         Challenge::best(Challenge::all(&refused))
@@ -159,7 +158,7 @@ impl Outside {
 }
 
 impl Ways {
-    /// Asks the server for a sign of life, as nobody in particular.
+    /// Sends an unauthenticated `ping` to the server.
     async fn knock(&self) -> Result<HeaderMap, Trouble> {
         let headers = HeaderMap::from_iter([
             (header::CONTENT_TYPE, HeaderValue::from_static("application/json")),
@@ -185,7 +184,7 @@ impl Ways {
         Ok(Fetched { status: response.status, headers: response.headers, json })
     }
 
-    /// The pool for an address. What is of the server's own origin is where the owner said the server is.
+    /// Returns the pool for a URL. URLs of the server's own origin are treated as configured.
     async fn way(&self, url: &Url, named: Named) -> Result<&Net, Trouble> {
         if named == Named::ByOwner || url.origin() == self.server.origin() {
             return self.for_owner.get_or_try_init(|| self.open(Reach::Anywhere)).await;
@@ -194,7 +193,7 @@ impl Ways {
         self.for_others.get_or_try_init(open).await
     }
 
-    /// Opens a pool. The certificate that says who we are is shown where the owner sends us, and nowhere else.
+    /// Opens a pool. The client certificate is only used with configured URLs.
     async fn open(&self, reach: Reach) -> Result<Net, Trouble> {
         let mut options = self.options.clone();
         if reach != Reach::Anywhere {
@@ -207,8 +206,8 @@ impl Ways {
         })
     }
 
-    /// The zone the server is in, by the address that its owner gave. A name opens one only where nobody on the public
-    /// internet can answer for it.
+    /// Returns the zone of the server, by its configured URL. A host name has a zone only if it cannot be resolved on
+    /// the public internet.
     async fn zone(&self) -> Result<Option<Zone>, Trouble> {
         let host = self.server.host_str().unwrap_or_default();
         if let Some(address) = literal(host) {
@@ -222,29 +221,29 @@ impl Ways {
         }
         match tokio::net::lookup_host((host, 0)).await {
             Ok(addresses) => Ok(zone_of_name(addresses.map(|address| address.ip()))),
-            // A name that only the proxy knows.
+            // A name that only the proxy can resolve.
             Err(_) if self.options.proxy.is_some() => Ok(None),
             Err(error) => Err(Trouble::passing(format!("the server's own name cannot be resolved: {error}"))),
         }
     }
 }
 
-/// Whether a name means something in this network alone: it has one label, or is under a domain that is never
-/// delegated. Whoever owns any other name has it mean an address in here whenever that suits them (T40).
+/// Reports whether a name is local: a single label, or under a domain that is never delegated. The owner of any other
+/// name could point it to a local address at any time (T40).
 fn is_local_name(name: &str) -> bool {
     let name = name.strip_suffix('.').unwrap_or(name);
     !name.contains('.') || LOCAL_DOMAINS.iter().any(|domain| name.ends_with(domain))
 }
 
-/// The zone of a name with these addresses: the private one, where they are all in it. Never this machine, nor what is
-/// on the same wire, where clouds keep their secrets.
+/// Returns the zone of a name with these addresses: private, if all of them are. Never loopback or link-local, where
+/// cloud providers serve credentials.
 fn zone_of_name(addresses: impl Iterator<Item = IpAddr>) -> Option<Zone> {
     let mut zones = addresses.map(Zone::of).peekable();
     zones.peek()?;
     zones.all(|zone| zone == Some(Zone::Private)).then_some(Zone::Private)
 }
 
-/// What is wrong, before it is known with which address.
+/// An error before the URL is added.
 struct Trouble {
     reason: String,
     may_pass: bool,
@@ -272,7 +271,8 @@ impl From<SendError> for Trouble {
     }
 }
 
-/// The JSON a body is, if any. A page that is none may have as many brackets as it likes.
+/// Parses a body as JSON. The limits are checked only if it starts like JSON, since other content may have any number
+/// of brackets.
 fn decoded(body: &[u8]) -> Result<Option<Value>, TooComplex> {
     if matches!(body.trim_ascii_start().first(), Some(b'{' | b'[')) {
         BOUNDS.check(body)?;

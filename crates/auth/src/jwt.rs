@@ -1,4 +1,4 @@
-//! Statements we sign: compact JWS (RFC 7515), with a private key in PKCS #8.
+//! Signing of compact JWS (RFC 7515) with a PKCS #8 private key.
 
 use aws_lc_rs::error::Unspecified;
 use aws_lc_rs::rand::SystemRandom;
@@ -12,10 +12,10 @@ use wharf_spec::{Secret, Untrusted};
 
 use crate::error::LoginError;
 
-/// What is signed with where nobody says.
+/// Default signature algorithm.
 pub(crate) const USUAL: &str = "ES256";
 
-/// A private key, and how it signs.
+/// A private key and its signature algorithm.
 pub(crate) struct Signer {
     algorithm: &'static str,
     key: Key,
@@ -28,7 +28,7 @@ enum Key {
 }
 
 impl Signer {
-    /// Reads a key from PEM. The error never says what was in it.
+    /// Reads a key from PEM. Errors never contain parts of the key.
     pub fn from_pem(pem: &Secret, algorithm: Option<&str>) -> Result<Self, LoginError> {
         let der = PrivatePkcs8KeyDer::from_pem_slice(pem.reveal().as_bytes())
             .map_err(|_| unusable("the private key is not PKCS #8 in PEM (`BEGIN PRIVATE KEY`)"))?;
@@ -50,12 +50,12 @@ impl Signer {
         Ok(Self { algorithm, key })
     }
 
-    /// Signs with this pair, which is one of P-256.
+    /// Creates an ES256 signer. `pair` must be on the curve P-256.
     pub fn es256(pair: EcdsaKeyPair) -> Self {
         Self { algorithm: USUAL, key: Key::Ecdsa(pair) }
     }
 
-    /// Signs a statement. `header` says what there is to say besides the algorithm.
+    /// Signs claims. `header` holds all header members except `alg`.
     pub fn sign(&self, mut header: Value, claims: &Value) -> Result<String, LoginError> {
         header["alg"] = self.algorithm.into();
         let statement = format!("{}.{}", encoded(header.to_string()), encoded(claims.to_string()));
@@ -78,12 +78,12 @@ impl Key {
     }
 }
 
-/// Base64 for addresses, without padding.
+/// Encodes as base64url without padding.
 pub(crate) fn encoded(bytes: impl AsRef<[u8]>) -> String {
     URL_SAFE_NO_PAD.encode(bytes)
 }
 
-/// 256 bits that nobody can guess.
+/// Returns 256 random bits, base64url-encoded.
 pub(crate) fn unguessable() -> Result<String, LoginError> {
     let mut bytes = [0; 32];
     getrandom::fill(&mut bytes).map_err(|error| unusable(format!("the system gives no random numbers: {error}")))?;
@@ -108,7 +108,7 @@ mod tests {
         Secret::new(format!("-----BEGIN PRIVATE KEY-----\n{}\n-----END PRIVATE KEY-----\n", STANDARD.encode(der)))
     }
 
-    /// Signs with a key, and checks the signature with what is public of it.
+    /// Signs with a key, and verifies the signature with its public key.
     fn check(algorithm: &str, der: &[u8], public: &[u8], verifier: &'static dyn VerificationAlgorithm) {
         let signer = Signer::from_pem(&pem(der), Some(algorithm)).unwrap();
         let jwt = signer.sign(json!({"typ": "JWT", "kid": "k"}), &json!({"iss": "me"})).unwrap();

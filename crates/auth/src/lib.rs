@@ -1,8 +1,8 @@
-//! Logging in to servers: finding out where, registering, getting tokens, keeping and renewing them.
+//! OAuth logins to MCP servers: discovery, client registration, tokens, storage and renewal.
 //!
-//! Identifiers (issuers, resources, client ids, addresses of endpoints) stay the strings they came as; they are parsed
-//! to be checked and never to be written anew. Nothing here prints, opens a browser or reads the environment: whoever
-//! owns the program brings a [`Visitor`] for that.
+//! Identifiers (issuers, resources, client IDs, endpoint URLs) stay the strings in which they were received. They are
+//! parsed for checks, never re-serialized. This crate does not print, open a browser or read the environment: the
+//! embedding program supplies a [`Visitor`] for that.
 
 #![forbid(unsafe_code)]
 #![warn(missing_docs)]

@@ -1,6 +1,6 @@
-//! One login from beginning to end: discover, register, visit, exchange.
+//! One login: discovery, registration, visit, token exchange.
 //!
-//! Keeps nothing and locks nothing: whoever calls does.
+//! Stores nothing and takes no lock: the caller does.
 
 use std::sync::Arc;
 
@@ -26,42 +26,42 @@ pub(crate) mod desk;
 #[cfg(test)]
 mod tests;
 
-/// What a login came to.
+/// Result of a login.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Login {
-    /// What is kept of it.
+    /// The stored login.
     pub kept: Kept,
 }
 
-/// What a logout came to.
+/// Result of a logout.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Logout {
-    /// Whether there was anything.
+    /// A login was stored.
     pub was_kept: bool,
-    /// Why tokens may still be good although nobody has them any more; escaped.
+    /// Reason why tokens may still be valid although they were deleted locally, escaped.
     pub still_good: Option<String>,
 }
 
-/// What there is to log in with.
+/// Context of a login.
 pub(crate) struct Attempt<'a> {
-    /// The way to everything but the server itself.
+    /// HTTP access to authorization servers.
     pub outside: &'a Outside,
-    /// Where the server is.
+    /// URL of the server.
     pub url: &'a Url,
-    /// What it is called here.
+    /// Configured name of the server.
     pub server: &'a str,
-    /// What its owner says about logging in.
+    /// Login settings of the server.
     pub settings: &'a AuthSettings,
-    /// What authorization servers want repeated in proofs; not what the server itself does.
+    /// DPoP nonces of authorization servers, not of the server itself.
     pub nonces: &'a Nonces,
-    /// Unix milliseconds, now.
+    /// Returns the current time in Unix milliseconds.
     pub now: &'a (dyn Fn() -> u64 + Send + Sync),
 }
 
-/// Logs in. `before` is what was kept of the last login, whose client is shown to no other issuer (T45); `scope` is what
-/// to ask for, where that is known already. Dropped while it waits, nothing has changed here.
+/// Logs in. `before` is the last stored login, whose client is sent to no other issuer (T45). `scope` is the scope to
+/// request, if already determined. Cancelling changes no local state.
 pub(crate) async fn log_in(
     attempt: &Attempt<'_>,
     visitor: Option<Arc<dyn Visitor>>,
@@ -96,15 +96,15 @@ pub(crate) async fn log_in(
     })
 }
 
-/// Exchanges the refresh token for new tokens. What the answer leaves out stays as it was (O04). Dropped while it waits,
-/// the refresh token may have been used up.
+/// Exchanges the refresh token for new tokens. Members missing in the response keep their previous value (O04). Not
+/// cancel-safe: the refresh token may be spent.
 pub(crate) async fn renew(attempt: &Attempt<'_>, kept: &Kept) -> Result<Tokens, LoginError> {
     let Some((before, refresh)) = kept.tokens.as_ref().and_then(|tokens| Some((tokens, tokens.refresh.as_ref()?)))
     else {
         return Err(LoginError::Needed { scope: None });
     };
     if attempt.settings.dpop == Dpop::Always && !before.is_bound() {
-        // What comes of it would not be bound either, and not be taken.
+        // The new tokens would not be bound either, and would be rejected.
         return Err(LoginError::Needed { scope: None });
     }
     let key = kept.dpop_key.as_ref().map(DpopKey::load).transpose()?;
@@ -121,8 +121,8 @@ pub(crate) async fn renew(attempt: &Attempt<'_>, kept: &Kept) -> Result<Tokens, 
     request.tokens_after(attempt, Some(before)).await
 }
 
-/// A client that somebody registered beforehand belongs to one issuer. Whether the new one knows it is for its owner to
-/// say, and not to be found out by trying (2026-07-28, authorization: server binding).
+/// Rejects a configured client that was used at another issuer before. A preregistered client belongs to one issuer,
+/// and only the user can tell whether the new issuer knows it (2026-07-28, authorization: server binding).
 fn check_given_client(
     settings: &AuthSettings,
     server: &ServerMetadata,
@@ -140,8 +140,8 @@ fn check_given_client(
     )))
 }
 
-/// What to ask for. What the owner says stays as it is; else `offline_access` is among it where a person logs in and the
-/// authorization server is known to know it, and nowhere else.
+/// Returns the scope to request. A configured scope is used as is. Otherwise `offline_access` is added only if a user
+/// logs in and the authorization server supports it, and removed if not.
 fn asked(
     settings: &AuthSettings,
     challenge: Option<&Challenge>,
@@ -171,7 +171,7 @@ fn wants_proofs(setting: Dpop, challenge: Option<&Challenge>, found: &Discovered
     }
 }
 
-/// A login whose place is known.
+/// A login after discovery.
 struct Plan<'a> {
     attempt: &'a Attempt<'a>,
     found: &'a Discovered,
@@ -214,16 +214,16 @@ impl Plan<'_> {
             return Err(LoginError::Discovery("the authorization server has no login by a code".to_owned()));
         }
         let visit = visitor.prepare().await?;
-        // A client registered before came back to another address. That only the port differs is what few authorization
-        // servers overlook, and where they do not, the person is stuck at an error page: so it is registered anew.
+        // A previously registered client has another redirect URI. Few authorization servers ignore a difference in the
+        // port, and the others show the user an error page. So a new client is registered.
         let redirect_uri = visit.redirect_uri().to_owned();
         let client = self.client(Some(&redirect_uri)).await?;
         let tokens = by_code(self.attempt, &self.errand(&client), visit).await?;
         Ok((client, tokens))
     }
 
-    /// Nobody comes back from another device, so a client registered before will do. If it is known no more, another one
-    /// is registered, once (O11).
+    /// The device flow has no redirect, so a previously registered client is reused. If the authorization server no
+    /// longer knows it, a new one is registered, once (O11).
     async fn on_device(&self, visitor: &dyn Visitor, before: Option<&Kept>) -> Result<(Client, Tokens), LoginError> {
         let now = (self.attempt.now)();
         let before =
@@ -243,7 +243,7 @@ impl Plan<'_> {
     }
 }
 
-/// Whether a client from before is the one that would be used now: what the settings say comes first.
+/// Reports whether a previous client may be reused. The settings take precedence.
 fn can_be_reused(client: &Client, settings: &AuthSettings, now: u64) -> bool {
     let is_ours = client.origin == ClientOrigin::Registered && settings.client_id.is_none();
     is_ours && client.expires_at.is_none_or(|end| now < end)

@@ -1,4 +1,4 @@
-//! How a client proves at an endpoint that it is itself.
+//! Client authentication at the endpoints of an authorization server.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
@@ -12,28 +12,28 @@ use crate::error::LoginError;
 use crate::jwt::{Signer, unguessable};
 use crate::settings::Grant;
 
-/// How long a statement about ourselves can be used, in seconds.
+/// Lifetime of a client assertion in seconds.
 const LASTS: u64 = 60;
 const ASSERTION_TYPE: &str = "urn:ietf:params:oauth:client-assertion-type:jwt-bearer";
 
-/// What a client adds to a request. Holds secrets.
+/// Form fields and headers that authenticate a client. Holds secrets.
 pub(crate) struct Shown {
     pub fields: Vec<(&'static str, String)>,
     pub headers: HeaderMap,
 }
 
-/// To whom a client proves itself, by what, and when.
+/// Context of a client authentication.
 pub(crate) struct Occasion<'a> {
-    /// The authorization server, as it calls itself.
+    /// Issuer identifier of the authorization server.
     pub issuer: &'a str,
-    /// Has the private key, where there is one.
+    /// The configured grant. Holds the private key, if any.
     pub grant: &'a Grant,
-    /// Unix milliseconds.
+    /// Current time in Unix milliseconds.
     pub now: u64,
 }
 
 impl Client {
-    /// What this client shows of itself. A signed statement is new each time.
+    /// Returns the form fields and headers that authenticate this client. A signed assertion is new on each call.
     pub(crate) fn shows(&self, occasion: &Occasion<'_>) -> Result<Shown, LoginError> {
         let mut headers = HeaderMap::new();
         let id = ("client_id", self.id.clone());
@@ -57,7 +57,8 @@ impl Client {
     }
 }
 
-/// Id and secret, each encoded by itself (RFC 6749, 2.3.1): either may have a colon.
+/// Formats the `Basic` header. ID and secret are encoded separately (RFC 6749, 2.3.1), since either may contain a
+/// colon.
 fn basic(id: &str, secret: &Secret) -> Result<HeaderValue, LoginError> {
     let pair = STANDARD.encode(format!("{}:{}", percent_encoded(id), percent_encoded(secret.reveal())));
     let mut value = HeaderValue::try_from(format!("Basic {pair}"))
@@ -66,13 +67,13 @@ fn basic(id: &str, secret: &Secret) -> Result<HeaderValue, LoginError> {
     Ok(value)
 }
 
-/// As in a form, but with a blank as `%20`: not everybody who decodes this knows that `+` is one.
+/// Form-encodes a text, but a space becomes `%20`: not all decoders accept `+`.
 fn percent_encoded(text: &str) -> String {
     form_urlencoded::byte_serialize(text.as_bytes()).collect::<String>().replace('+', "%20")
 }
 
-/// Says who we are to this issuer alone, for a minute (RFC 7523, 3). Its audience is the issuer and not the endpoint, which
-/// others could claim to be theirs as well.
+/// Signs a client assertion for this issuer, valid for one minute (RFC 7523, 3). Its audience is the issuer, not the
+/// endpoint, because another server could claim the same endpoint.
 fn statement(id: &str, occasion: &Occasion<'_>) -> Result<String, LoginError> {
     let Grant::ClientKey { key, algorithm } = occasion.grant else {
         return Err(LoginError::Proof("it has to sign and has no private key".to_owned()));

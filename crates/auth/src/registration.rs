@@ -1,4 +1,4 @@
-//! Becoming a client: one that was registered beforehand, one described by a document, or one registered now.
+//! Choice of the client: preregistered, described by a metadata document, or dynamically registered.
 
 #[cfg(test)]
 mod tests;
@@ -13,8 +13,8 @@ use crate::error::LoginError;
 use crate::fetch::{Fetched, Named, Outside, checked, shown};
 use crate::settings::{AuthSettings, Grant};
 
-/// How registering can be refused (RFC 7591, 3.2.2; RFC 6749, 5.2; RFC 6750, 3.1). Anything else a server might say
-/// about it is not repeated.
+/// Error codes of a rejected registration (RFC 7591, 3.2.2; RFC 6749, 5.2; RFC 6750, 3.1). Only these are quoted in
+/// error messages.
 const REFUSALS: [&str; 9] = [
     "access_denied",
     "invalid_client_metadata",
@@ -26,20 +26,21 @@ const REFUSALS: [&str; 9] = [
     "unapproved_software_statement",
     "unauthorized_client",
 ];
-/// What a person can do about it.
+/// Advice to the user after a failed registration.
 const BY_HAND: &str = "register one by hand and set `oauth.client_id`";
-/// Bytes of an id or a secret.
+/// Maximum length of a client ID or secret in bytes.
 const MOST_BYTES: usize = 16 << 10;
 
-/// What a client is needed for.
+/// Requirements on the client.
 pub(crate) struct Wanted<'a> {
-    /// Where logins come back to; none for grants without a person.
+    /// Redirect URI of logins. `None` for grants without user interaction.
     pub redirect_uri: Option<&'a str>,
-    /// What will be asked for.
+    /// Scope that will be requested.
     pub scope: Option<&'a str>,
 }
 
-/// The client to use at this authorization server, in the order: given, document, registered now.
+/// Returns the client to use at this authorization server, in order of preference: configured, metadata document, newly
+/// registered.
 pub(crate) async fn client_at(
     outside: &Outside,
     server: &ServerMetadata,
@@ -79,7 +80,7 @@ fn given(id: &str, server: &ServerMetadata, settings: &AuthSettings) -> Client {
     Client { id: id.to_owned(), secret, proof, origin: ClientOrigin::Given, expires_at: None }
 }
 
-/// A client whose id is the address of a document: https, and more than a host (SEP-991).
+/// Creates a client whose ID is the URL of a metadata document. The URL must be https and have a path (SEP-991).
 fn described(id: &str) -> Result<Client, LoginError> {
     let url = checked(id).map_err(|flaw| refused(format!("`oauth.client_metadata_url`: {flaw}")))?;
     if url.scheme() != "https" || url.path() == "/" {
@@ -89,7 +90,7 @@ fn described(id: &str) -> Result<Client, LoginError> {
     Ok(Client { id, secret: None, proof: Proof::None, origin, expires_at: None })
 }
 
-/// What we say about ourselves (RFC 7591, 2).
+/// Builds the registration request (RFC 7591, 2).
 fn request(server: &ServerMetadata, redirect_uri: &str, scope: Option<&str>) -> Value {
     let mut grants = vec!["authorization_code", "refresh_token"];
     if server.device_authorization_endpoint.is_some() {
@@ -117,7 +118,7 @@ fn lists(server: &ServerMetadata, method: &str) -> bool {
     server.proofs.iter().any(|listed| listed == method)
 }
 
-/// How we would like to prove ourselves. A program on somebody's machine can keep no secret, so rather not at all.
+/// Returns the preferred authentication method. A native application cannot protect a secret, so `none` comes first.
 fn preferred(server: &ServerMetadata) -> &'static str {
     [NONE, BASIC, POST].into_iter().find(|method| lists(server, method)).unwrap_or(NONE)
 }
@@ -148,15 +149,16 @@ fn registered(answer: &Fetched, address: &str, server: &ServerMetadata) -> Resul
     Ok(Client { id: id.to_owned(), secret, proof, origin: ClientOrigin::Registered, expires_at })
 }
 
-/// How a client that was registered just now proves itself: as its registration says, else as the authorization server
-/// lists. Several list `none` alone and hand out secrets all the same; those are not shown.
+/// Returns the authentication method of a newly registered client: the one in the registration response, else one that
+/// the authorization server lists. Several servers list only `none` but still issue secrets. Those secrets are not
+/// used.
 fn proof(method: Option<&str>, has_secret: bool, server: &ServerMetadata) -> Proof {
     match method {
         _ if !has_secret => Proof::None,
         Some(NONE) => Proof::None,
         Some(BASIC) => Proof::ClientSecretBasic,
         Some(POST) => Proof::ClientSecretPost,
-        // What RFC 7591 (2) presumes where nothing is said.
+        // The default of RFC 7591 (2).
         _ if server.proofs.is_empty() || lists(server, BASIC) => Proof::ClientSecretBasic,
         _ if lists(server, POST) => Proof::ClientSecretPost,
         _ => Proof::None,
@@ -167,7 +169,7 @@ fn refused(reason: impl Into<String>) -> LoginError {
     LoginError::Registration(reason.into())
 }
 
-/// A refusal that a person can do something about (O11).
+/// Creates a registration error with advice to the user (O11).
 fn by_hand(server: &ServerMetadata, reason: &str) -> LoginError {
     let instead = if server.named == NamedBy::Presumed { format!("; {INSTEAD}") } else { String::new() };
     refused(format!("{reason}; {BY_HAND}{instead}"))

@@ -1,4 +1,4 @@
-//! Giving tokens back (RFC 7009).
+//! Token revocation (RFC 7009).
 
 use wharf_spec::Secret;
 
@@ -8,21 +8,21 @@ use crate::login::Attempt;
 use crate::token::{TokenRequest, refusal};
 use crate::vault::Kept;
 
-/// What became of tokens that were given back.
+/// Outcome of a revocation.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Revoked {
-    /// The issuer says that they are worth nothing now.
+    /// The issuer confirmed the revocation.
     All,
-    /// There were none.
+    /// There were no tokens.
     Nothing,
-    /// The issuer takes none back: they stay good until they end.
+    /// The issuer does not support revocation. The tokens stay valid until they expire.
     NotTaken,
-    /// Some may still be good: why, escaped.
+    /// Some tokens may still be valid. Holds the reason, escaped.
     Unsure(String),
 }
 
 impl Revoked {
-    /// Why tokens may still be good, where they may.
+    /// Returns the reason if tokens may still be valid.
     pub fn trouble(self) -> Option<String> {
         match self {
             Self::All | Self::Nothing => None,
@@ -32,7 +32,7 @@ impl Revoked {
     }
 }
 
-/// Gives the tokens back: first the one that others are made from. The second is tried even if the first fails.
+/// Revokes the refresh token, then the access token. The second is attempted even if the first fails.
 pub(crate) async fn revoke(attempt: &Attempt<'_>, kept: &Kept) -> Revoked {
     let Some(tokens) = &kept.tokens else { return Revoked::Nothing };
     let Some(endpoint) = &kept.revocation_endpoint else { return Revoked::NotTaken };

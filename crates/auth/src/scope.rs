@@ -1,15 +1,15 @@
-//! Which scopes are asked for.
+//! Choice of the scopes to request.
 //!
-//! What the owner says is taken as it is. What others say is taken word by word, as far as it consists of words that a
-//! scope may have (RFC 6749, 3.3).
+//! Configured scopes are used as written. Scopes named by servers are filtered: only valid scope tokens are used (RFC
+//! 6749, 3.3).
 
-/// How many words are asked for at most.
+/// Maximum number of scopes to request.
 const MOST_WORDS: usize = 200;
-/// Asks for tokens that can be renewed while nobody is there (OpenID Connect Core, 11).
+/// Requests a refresh token for offline use (OpenID Connect Core, 11).
 const OFFLINE_ACCESS: &str = "offline_access";
 
-/// What to ask for at the first login: what the owner says, else the challenge, else all the server knows, else
-/// nothing. An owner who says nothing but blanks wants nothing asked for.
+/// Returns the scopes of a first login: the configured ones, else those of the challenge, else all that the server
+/// supports, else `None`. A blank setting means that no scope is requested.
 pub(crate) fn chosen(owner: Option<&str>, challenge: Option<&str>, supported: &[String]) -> Option<String> {
     match owner {
         Some(owner) => joined(owner.split_whitespace()),
@@ -17,13 +17,13 @@ pub(crate) fn chosen(owner: Option<&str>, challenge: Option<&str>, supported: &[
     }
 }
 
-/// What was asked for before and what is wanted now, each once, in that order.
+/// Returns the union of two scope lists, in order and without duplicates.
 pub(crate) fn union(before: Option<&str>, wanted: Option<&str>) -> Option<String> {
     joined(before.unwrap_or_default().split_whitespace().chain(words(wanted)))
 }
 
-/// What is asked for where tokens should last without a person: `offline_access` too, if the authorization server is
-/// known to know it. Where nothing is asked for nothing is added, because that would be all that is granted.
+/// Adds `offline_access` if the authorization server supports it. Nothing is added to an empty request, since then only
+/// `offline_access` would be granted.
 pub(crate) fn with_offline_access(asked: Option<&str>, known: &[String]) -> Option<String> {
     let offline = known.iter().any(|scope| scope == OFFLINE_ACCESS).then_some(OFFLINE_ACCESS);
     asked.and_then(|asked| union(Some(asked), offline))
@@ -37,7 +37,7 @@ fn is_word(word: &&str) -> bool {
     !word.is_empty() && word.bytes().all(|byte| matches!(byte, 0x21 | 0x23..=0x5b | 0x5d..=0x7e))
 }
 
-/// The words, each once, with a blank between them.
+/// Joins the words with spaces, without duplicates.
 fn joined<'a>(words: impl Iterator<Item = &'a str>) -> Option<String> {
     let mut once: Vec<&str> = Vec::new();
     for word in words {

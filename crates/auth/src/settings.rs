@@ -1,3 +1,3 @@
-//! What the owner of this program says about logging in at one server.
+//! User settings for the login at one server.
 
 pub use wharf_spec::{Assertion, AuthSettings, Dpop, Grant};

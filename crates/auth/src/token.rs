@@ -1,4 +1,4 @@
-//! Asking a token endpoint, and what it answers.
+//! Requests to a token endpoint and their responses.
 
 mod answer;
 
@@ -16,7 +16,7 @@ use crate::settings::Dpop;
 
 pub(crate) use answer::{read, refusal, succeeded};
 
-/// Fields that nobody may read who reads an error.
+/// Form fields whose values must not appear in an error.
 const SECRET_FIELDS: [&str; 9] = [
     "assertion",
     "client_assertion",
@@ -29,57 +29,57 @@ const SECRET_FIELDS: [&str; 9] = [
     "token",
 ];
 
-/// Bytes. What is shorter is found in ordinary words, and is no secret anyway.
+/// Minimum length of a secret in bytes. Shorter values occur in ordinary words and are not effective secrets.
 const LEAST_SECRET: usize = 6;
-/// Bytes in a row that tell too much of a longer secret.
+/// Length of a fragment of a secret that must not be disclosed, in bytes.
 const PIECE: usize = 12;
 
-/// Tokens, as they are kept and used.
+/// An access token with its refresh token and metadata.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Tokens {
-    /// Shown to the server.
+    /// The access token.
     pub access: Secret,
-    /// Exchanged for the next ones.
+    /// The refresh token.
     pub refresh: Option<Secret>,
-    /// When the access token ends, in Unix milliseconds; unknown is not never.
+    /// Expiry of the access token in Unix milliseconds. `None` if unknown.
     pub expires_at: Option<u64>,
-    /// `Bearer` or `DPoP`, as it came.
+    /// `Bearer` or `DPoP`, as received.
     pub token_type: String,
-    /// What was granted, where the answer says so.
+    /// Granted scope, if the response contains it.
     pub scope: Option<String>,
 }
 
 impl Tokens {
-    /// Whether the access token is shown with a proof that it is ours (RFC 9449).
+    /// Reports whether the access token is bound to a DPoP key (RFC 9449).
     pub fn is_bound(&self) -> bool {
         self.token_type.eq_ignore_ascii_case("DPoP")
     }
 }
 
-/// A request to a token endpoint, or to another one that wants the same proof of a client.
+/// A request to a token endpoint, or to another endpoint with the same client authentication.
 pub(crate) struct TokenRequest<'a> {
-    /// Where to.
+    /// URL of the endpoint.
     pub endpoint: &'a str,
-    /// Who gave that address.
+    /// Source of that URL.
     pub named: Named,
-    /// Whose it is, as it calls itself.
+    /// Issuer identifier of the authorization server.
     pub issuer: &'a str,
-    /// Who asks.
+    /// The client.
     pub client: &'a Client,
-    /// What the tokens are to be bound to.
+    /// Key to bind the tokens to.
     pub dpop: Option<&'a DpopKey>,
-    /// What is asked, beside who asks.
+    /// Form fields, without those of the client authentication.
     pub fields: Vec<(&'static str, &'a str)>,
 }
 
 impl TokenRequest<'_> {
-    /// Gets tokens. Dropped while it waits, whatever was shown may have been used up.
+    /// Requests tokens. Not cancel-safe: a code or refresh token may be spent without a result.
     pub async fn tokens(&self, attempt: &Attempt<'_>) -> Result<Tokens, LoginError> {
         self.tokens_after(attempt, None).await
     }
 
-    /// Gets tokens in place of those from before, of whom stays what the answer leaves out. Dropped while it waits,
-    /// whatever was shown may have been used up.
+    /// Requests tokens that replace `before`. Members missing in the response keep their previous value. Not
+    /// cancel-safe: a code or refresh token may be spent without a result.
     pub async fn tokens_after(&self, attempt: &Attempt<'_>, before: Option<&Tokens>) -> Result<Tokens, LoginError> {
         let asked_at = (attempt.now)();
         let answer = self.answer(attempt).await?;
@@ -94,8 +94,8 @@ impl TokenRequest<'_> {
         }
     }
 
-    /// What the endpoint answers, whatever that is. Where it wants another nonce in the proof than it got, it is asked
-    /// once more with a new one (RFC 9449, 8).
+    /// Sends the request and returns the response, regardless of its status. Retries once if the endpoint demands
+    /// another DPoP nonce (RFC 9449, 8).
     pub async fn answer(&self, attempt: &Attempt<'_>) -> Result<Fetched, LoginError> {
         let shown = attempt.nonces.of(self.endpoint);
         let answer = self.post(attempt, shown.as_deref()).await?;
@@ -125,8 +125,8 @@ impl TokenRequest<'_> {
         Ok(answer)
     }
 
-    /// The same error, where the answer it is from does not repeat what was shown; else without what it says (T50).
-    /// What is in the error is cut and escaped, so that a secret could not be found in it.
+    /// Removes server-supplied text from an error if the response repeats secrets of the request (T50). Checks the
+    /// response itself, because the text in the error is shortened and escaped.
     pub fn without_secrets(&self, error: TokenError, answer: &Fetched) -> TokenError {
         let TokenError::Refused { code, description, status } = error else { return error };
         let ours = self.fields.iter().filter(|(name, _)| SECRET_FIELDS.contains(name)).map(|(_, value)| *value);
@@ -140,13 +140,13 @@ impl TokenRequest<'_> {
     }
 }
 
-/// What must not be read of a secret: any piece of it, or all where it is short.
+/// Returns the fragments of a secret that must not be disclosed. A short secret is a single fragment.
 fn pieces(secret: &str) -> impl Iterator<Item = &[u8]> {
     let secret = if secret.len() < LEAST_SECRET { "" } else { secret };
     secret.as_bytes().windows(secret.len().clamp(1, PIECE))
 }
 
-/// Whether a text has one of these pieces in it.
+/// Reports whether a text contains one of these fragments.
 fn tells(said: &str, pieces: &HashSet<&[u8]>) -> bool {
     let lengths: BTreeSet<usize> = pieces.iter().map(|piece| piece.len()).collect();
     lengths.into_iter().any(|length| said.as_bytes().windows(length).any(|piece| pieces.contains(piece)))

@@ -1,4 +1,4 @@
-//! The commands, one module each. This one only says which there are.
+//! The command line: one module per command.
 
 pub mod approve;
 pub mod auth;
@@ -46,16 +46,17 @@ use wharf_terminal::configured::ConfigArgs;
 use wharf_terminal::session;
 use wharf_terminal::session::Edge;
 
-/// Where MCP servers dock: start servers, see what they offer, use it. Without a command, talk to a model that does.
+/// An MCP host: connects to MCP servers, lists and calls their tools. Without a command, starts an interactive session
+/// with a model.
 #[derive(Debug, Parser)]
 #[command(name = "wharf", version, after_help = EXAMPLES, disable_help_subcommand = true)]
 pub struct Cli {
-    /// When to use colour; NO_COLOR is heeded too
+    /// When to use colour; NO_COLOR applies too
     #[arg(long, global = true, value_enum, default_value_t = When::Auto, value_name = "WHEN", help_heading = "Output")]
     color: When,
     #[command(flatten)]
     config: ConfigArgs,
-    /// Say what is wrong with the configuration, as `wharf validate` does
+    /// Check the configuration, as `wharf validate` does
     #[arg(long, help_heading = "Configuration")]
     validate_config: bool,
     #[command(flatten)]
@@ -82,10 +83,10 @@ enum When {
 
 #[derive(Debug, Subcommand)]
 enum Command {
-    /// A short tour, on servers that come along
+    /// Take a short tour on built-in demo servers
     #[cfg(feature = "demo")]
     Demo(demo::Args),
-    /// Give the agent one task
+    /// Run the agent on one task
     Run(run::Args),
     /// List the tools of servers
     Tools(tools::Args),
@@ -101,74 +102,75 @@ enum Command {
     Prompts(prompts::Args),
     /// Expand a prompt
     Prompt(prompt::Args),
-    /// List the servers that are configured
+    /// List the configured servers
     #[command(visible_alias = "ls")]
     List(configuration::list::Args),
     /// Show one server's configuration
     Get(get::Args),
     /// Add a server
     Add(add::Args),
-    /// Add a server whose entry you have as JSON
+    /// Add a server from a JSON entry
     AddJson(add_json::Args),
     /// Remove a server
     #[command(visible_alias = "rm")]
     Remove(remove::Args),
-    /// Switch a server on
+    /// Enable a server
     Enable(switch::Args),
-    /// Switch a server off
+    /// Disable a server
     Disable(switch::Args),
-    /// Say what is wrong with the configuration
+    /// Check the configuration
     Validate(validate::Args),
-    /// Take servers over from the files of other programs
+    /// Import servers from other programs
     Import(import::Args),
-    /// Write servers as the file of another program
+    /// Export servers in the format of another program
     Export(export::Args),
-    /// Write the JSON Schema of configuration files
+    /// Print the JSON Schema of configuration files
     Schema(schema::Args),
-    /// Keep secrets that a configuration refers to
+    /// Store secrets that a configuration refers to
     Secret(secret::Args),
-    /// Log in at a server, or see which logins there are
+    /// Log in to a server, or list logins
     #[command(visible_alias = "login")]
     Auth(auth::Args),
-    /// Give a login back and forget it
+    /// Log out: revoke and delete stored tokens
     Logout(logout::Args),
-    /// Look at what the project's servers would run, and approve them
+    /// Review and approve the project's servers
     Approve(approve::Args),
-    /// Take an approval back
+    /// Revoke an approval
     Revoke(approve::RevokeArgs),
-    /// Watch a server and show what changes
+    /// Watch a server and print its changes
     Subscribe(subscribe::Args),
-    /// Have a running wharf look at the configuration again
+    /// Make a running wharf reload its configuration
     Reload(reload::Args),
-    /// Cancel what the agent of a running wharf is doing
+    /// Cancel the agent's run in a running wharf
     Cancel(cancel::Args),
-    /// Show what servers wrote to stderr
+    /// Show the stderr output of servers
     Logs(logs::Args),
-    /// Show how the configured servers are
+    /// Show the status of the configured servers
     Status(status::Args),
-    /// See whether a configured server works
+    /// Test whether a configured server works
     Test(test::Args),
-    /// Find out why a configured server does not work
+    /// Diagnose a configured server
     Why(why::Args),
-    /// How often tools were called, and how long that took
+    /// Show call counts and latencies of tools
     Stats(stats::Args),
-    /// A harmless server to try things on
+    /// Run a harmless server for trying things out
     #[cfg(feature = "demo")]
     DemoServer(demo_server::Args),
-    /// Write the completions of a shell
+    /// Print a shell's completion script
     Completions(completions::Args),
     /// Write the manual pages
     Man(man::Args),
-    /// Write the names a shell may complete; for its scripts
+    /// Print names for shell completion; used by the completion scripts
     #[command(hide = true)]
     CompleteNames(complete_names::Args),
-    /// Keep servers open until told otherwise; for proofs
+    /// Keep servers open until a line on stdin or a signal; for tests
     #[command(hide = true)]
     Hold(hold::Args),
 }
 
 impl Cli {
-    /// Reads the arguments; where they are wrong, or help is wanted, says so and ends the program.
+    /// Parses the arguments. Prints the error or the help text and exits the process if the arguments are invalid or
+    /// ask for help.
     pub fn read(arguments: Vec<OsString>) -> Self {
         let command = Self::command();
         let arguments = call::sorted(&command, without_prefix(arguments));
@@ -242,7 +244,7 @@ impl Cli {
     }
 }
 
-/// Fingers that know other programs type `mcp` first: `wharf mcp list`.
+/// Removes a leading `mcp`, so that `wharf mcp list` works as it does in other programs.
 fn without_prefix(mut arguments: Vec<OsString>) -> Vec<OsString> {
     let with_value = ["--color", "--config", "--mcp-config"];
     let mut at = 1;

@@ -1,6 +1,6 @@
-//! `wharf`: where MCP servers dock. Arguments, commands and rendering.
+//! The `wharf` binary: arguments, commands and rendering.
 //!
-//! Alone in printing, reading the environment and exiting: everything below gets these as values.
+//! Only this crate prints, reads the environment and exits. The other crates receive these as values.
 
 #![forbid(unsafe_code)]
 #![allow(

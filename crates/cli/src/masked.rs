@@ -1,4 +1,4 @@
-//! Entries of a configuration as they may be shown: secrets are `***`, references stay as they were written.
+//! Masks configuration entries for display: secrets become `***`, references stay as written.
 
 use std::ffi::OsString;
 
@@ -7,16 +7,16 @@ use wharf_config::fields::{Field, Kind, SERVER};
 use wharf_config::{Part, parts};
 use wharf_spec::{Surroundings, masked_arguments, sounds_secret};
 
-/// What stands where a secret was.
+/// Replacement of a secret.
 const MASK: &str = "***";
 
-/// Words before a token in a header that say nothing.
+/// Authentication schemes, which are not masked.
 const SCHEMES: [&str; 4] = ["Bearer ", "Basic ", "Token ", "bearer "];
 
-/// Headers whose values are no secrets.
+/// Headers that are not masked.
 const OPEN_HEADERS: [&str; 5] = ["accept", "accept-language", "content-type", "mcp-protocol-version", "user-agent"];
 
-/// Whether secrets are shown.
+/// Display of secrets.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Secrets {
     Masked,
@@ -29,9 +29,9 @@ impl Secrets {
     }
 }
 
-/// An entry under the names its keys have in the reference, as it may be shown.
+/// Returns an entry with canonical key names, masked for display.
 ///
-/// What is known to hold secrets loses them; of keys nobody knows, and of values of the wrong kind, every text is one.
+/// Masks the secrets of known keys, and all texts of unknown keys and of values with the wrong type.
 pub fn entry(written: &Map<String, Value>, secrets: Secrets) -> Map<String, Value> {
     object(written, SERVER, secrets)
 }
@@ -48,7 +48,7 @@ fn object(written: &Map<String, Value>, table: &'static [Field], secrets: Secret
     written.iter().map(one).collect()
 }
 
-/// The value of a key that is known. One of the wrong kind is hidden.
+/// Masks the value of a known key. Hides a value of the wrong type completely.
 fn known(field: &Field, value: &Value) -> Value {
     match (field.kind, value) {
         (Kind::Template | Kind::Text | Kind::Choice(_), Value::String(text)) => named(field.name, text).into(),
@@ -63,7 +63,7 @@ fn known(field: &Field, value: &Value) -> Value {
     }
 }
 
-/// Texts of any depth are hidden; what is no text holds no secret.
+/// Masks texts at any depth. Other values are not secrets.
 fn hidden(value: &Value) -> Value {
     match value {
         Value::String(text) => secret(text).into(),
@@ -76,9 +76,9 @@ fn hidden(value: &Value) -> Value {
 fn named(name: &str, text: &str) -> String {
     match name {
         "url" | "httpUrl" | "proxy" => address(text),
-        // Those of a login.
+        // URLs of a login.
         name if name.ends_with("_url") => address(text),
-        // Some write the whole line there.
+        // May contain a whole command line.
         "command" => written(text, |text| {
             let words: Vec<OsString> = text.split(' ').map(Into::into).collect();
             masked_arguments(&words).join(" ")
@@ -88,12 +88,12 @@ fn named(name: &str, text: &str) -> String {
     }
 }
 
-/// Whether what stands under this name is likely to be a secret. The name of a file that has one is none.
+/// Reports whether a member is likely to hold a secret. The name of a file with a secret is not one.
 fn holds_secret(name: &str) -> bool {
     !name.ends_with("_file") && (sounds_secret(name) || name == "assertion")
 }
 
-/// A variable or a header.
+/// Masks a variable or a header.
 fn member(of: &str, name: &str, value: &Value) -> Value {
     match value {
         Value::String(text) if of == "headers" && OPEN_HEADERS.contains(&name.to_ascii_lowercase().as_str()) => {
@@ -104,7 +104,7 @@ fn member(of: &str, name: &str, value: &Value) -> Value {
     }
 }
 
-/// A text that is a secret, wherever it is no reference: `Bearer ${TOKEN}` stays, `Bearer abc` does not.
+/// Masks the literal parts of a secret: `Bearer ${TOKEN}` stays, `Bearer abc` does not.
 fn secret(text: &str) -> String {
     let literal = |text: &str| match SCHEMES.iter().find(|scheme| text.starts_with(**scheme)) {
         Some(scheme) if text.len() == scheme.len() => text.to_owned(),
@@ -114,7 +114,7 @@ fn secret(text: &str) -> String {
     written(text, literal)
 }
 
-/// An address without who logs in, and without what its query says.
+/// Masks the credentials, the query values and the fragment of a URL.
 fn address(text: &str) -> String {
     let is_address =
         text.contains("://") || matches!(parts(text).first(), Some(Part::Variable { .. } | Part::Secret(_)));
@@ -126,7 +126,7 @@ fn argument(text: &str) -> String {
     arguments([text].into_iter()).pop().unwrap_or_default()
 }
 
-/// Arguments without the secrets among them. One in which only references are secret stays as it was written.
+/// Masks secrets among arguments. An argument without literal secrets stays as written.
 fn arguments<'a>(texts: impl Iterator<Item = &'a str> + Clone) -> Vec<String> {
     let literal = |text: &str| -> OsString { parts(text).iter().filter_map(literally).collect::<String>().into() };
     let literals: Vec<OsString> = texts.clone().map(literal).collect();
@@ -146,7 +146,7 @@ fn literally<'a>(part: &Part<'a>) -> Option<&'a str> {
     }
 }
 
-/// A text as it was written, but for what is made of its literal parts.
+/// Rewrites a text, with its literal parts replaced.
 fn written(text: &str, literal: impl Fn(&str) -> String) -> String {
     let part = |part: &Part<'_>| match part {
         Part::Text("") => String::new(),
@@ -157,20 +157,20 @@ fn written(text: &str, literal: impl Fn(&str) -> String) -> String {
         Part::Variable { name, default: Some(text) } => format!("${{{name}:-{}}}", literal(text)),
         Part::Secret(name) => format!("${{secret:{name}}}"),
         Part::Project => "${project}".to_owned(),
-        // Nobody knows what stands there.
+        // The content is unknown.
         Part::Foreign(_) | Part::Unclosed => MASK.to_owned(),
     };
     parts(text).iter().map(part).collect()
 }
 
-/// Something a text refers to.
+/// A reference in a text.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Reference {
     Variable { name: String, has_default: bool },
     Secret(String),
 }
 
-/// What an entry refers to, each once, by name.
+/// Returns the references of an entry, sorted and without duplicates.
 pub fn references(written: &Map<String, Value>) -> Vec<Reference> {
     let mut found = Vec::new();
     written.values().for_each(|value| collect(value, &mut found));
@@ -195,7 +195,7 @@ fn collect(value: &Value, found: &mut Vec<Reference>) {
 }
 
 impl Reference {
-    /// Whether it is set, where that can be told without asking anybody.
+    /// Reports whether the reference is set. `None` for a secret, which may need another program to find out.
     pub fn is_set(&self, around: &Surroundings) -> Option<bool> {
         match self {
             Self::Variable { name, .. } => Some(around.var(name).is_some()),
@@ -204,7 +204,7 @@ impl Reference {
     }
 }
 
-/// Where an entry holds a secret in clear, in words: `env TOKEN`, `header Authorization`, `argument 2`.
+/// Returns the places where an entry holds a literal secret: `env TOKEN`, `header Authorization`, `argument 2`.
 pub fn literal_secrets(entry: &Map<String, Value>) -> Vec<String> {
     let texts = |key: &str| entry.get(key).and_then(Value::as_object).into_iter().flatten();
     let is_secret = |name: &str, text: &str| holds_secret(name) && secret(text) != text || argument(text) != text;

@@ -1,16 +1,15 @@
-//! What a bug of ours looks like to the person in front of it: one line, and never a stack trace.
+//! Reports panics on one line, without a stack trace.
 //!
-//! What a panic says may hold whatever went wrong, a secret included: only a text that stands in the program itself is
-//! shown.
+//! A panic message may contain a secret: only literal messages of the program are shown.
 
 use std::io::Write as _;
 use std::panic::PanicHookInfo;
 use std::path::Path;
 
-/// Replaces the usual report of a panic.
+/// Installs the panic hook.
 pub fn explain() {
     std::panic::set_hook(Box::new(|panic| {
-        // A panic inside of this would abort the program.
+        // `eprintln!` could panic, and a panic in the hook aborts the process.
         let _ = writeln!(std::io::stderr(), "{}", told(panic));
     }));
 }
@@ -26,7 +25,7 @@ fn told(panic: &PanicHookInfo<'_>) -> String {
     )
 }
 
-/// The last parts of a path: where on somebody's disk the program was built is nobody's business.
+/// Returns the last components of a path, without the build machine's directories.
 fn short(file: &str) -> String {
     let parts: Vec<_> = Path::new(file).components().rev().take(4).collect();
     parts.into_iter().rev().map(|part| part.as_os_str().to_string_lossy().into_owned()).collect::<Vec<_>>().join("/")
@@ -37,7 +36,7 @@ mod tests {
     use super::*;
     use std::sync::{Arc, Mutex};
 
-    /// What the hook would say of a panic of this thread.
+    /// Returns the hook's output for a panic of this thread.
     fn said(panics: fn()) -> String {
         let told_text = Arc::new(Mutex::new(String::new()));
         let (heard, before) = (told_text.clone(), std::panic::take_hook());

@@ -1,28 +1,32 @@
-//! Which tool a person means by the first words of a call.
+//! Finds the server and the tool in the first words of a call.
 //!
-//! A word is never cut where a separator happens to stand: it is compared with the names that are configured.
+//! A word is not split at arbitrary separators: it is compared with the configured names.
 
 use wharf_spec::Untrusted;
 
 use wharf_terminal::failure::Failure;
 use wharf_terminal::servers::{is_address, is_entry_of_file, shown_word};
 
-/// What people put between a server and its tool.
+/// Separators between server and tool.
 const SEPARATORS: [&str; 5] = ["::", "__", ".", "/", ":"];
 
-/// A server and a tool, and what is left of the words.
+/// The selected server and tool, and the remaining words.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Selected<'a> {
-    /// The word for the server; none where the command gives it in another way.
+    /// Word for the server. `None` if an option gives the server.
     pub server: Option<&'a str>,
     pub tool: &'a str,
-    /// What stands between the brackets of `tool(…)`.
+    /// Inside of `tool(…)`.
     pub expression: Option<&'a str>,
     pub rest: &'a [String],
 }
 
-/// Finds server and tool in the words of a call. The names are those of the configuration; where the server is given in
-/// another way, the first word is the tool.
+/// Finds server and tool in the words of a call. `names` are the configured servers. If an option gives the server, the
+/// first word is the tool.
+///
+/// # Errors
+///
+/// Fails if no tool is given, or if a word can be read in several ways.
 pub fn select<'a>(words: &'a [String], names: &[&'a str], server_is_given: bool) -> Result<Selected<'a>, Failure> {
     let Some((first, rest)) = words.split_first() else { return Err(no_tool(None)) };
     if server_is_given {
@@ -37,7 +41,7 @@ pub fn select<'a>(words: &'a [String], names: &[&'a str], server_is_given: bool)
     let (joined, expression) = call_of(first);
     match readings(joined, names).as_slice() {
         [] => match rest.split_first() {
-            // A server that is not there: whoever looks it up says so.
+            // An unknown server: the lookup reports it.
             Some((tool, rest)) => {
                 let (tool, expression) = call_of(tool);
                 Ok(Selected { server: Some(first), tool, expression, rest })
@@ -49,7 +53,7 @@ pub fn select<'a>(words: &'a [String], names: &[&'a str], server_is_given: bool)
     }
 }
 
-/// `tool(…)` as the tool and what stands between the brackets.
+/// Splits `tool(…)` into the tool and the inside of the brackets.
 fn call_of(word: &str) -> (&str, Option<&str>) {
     match word.strip_suffix(')').and_then(|open| open.split_once('(')) {
         Some((tool, inside)) => (tool, Some(inside)),
@@ -57,8 +61,7 @@ fn call_of(word: &str) -> (&str, Option<&str>) {
     }
 }
 
-/// Every way to read a word as a server and its tool. Of names that begin alike the longest counts, so that what is
-/// left is one reading for each way of joining the two.
+/// Returns every way to read a word as server and tool. For each syntax, the longest matching name wins.
 fn readings<'a>(word: &'a str, names: &[&'a str]) -> Vec<(&'a str, &'a str)> {
     let after = |word: &'a str, name: &str| -> Option<&'a str> {
         let rest = word.strip_prefix(name)?;
@@ -70,7 +73,7 @@ fn readings<'a>(word: &'a str, names: &[&'a str]) -> Vec<(&'a str, &'a str)> {
     };
     let plain = longest(&|name| after(word, name));
     let prefixed = longest(&|name| word.strip_prefix("mcp__").and_then(|word| after(word, name)));
-    // The whole word is the tool's alias then: the slug in it is not its name.
+    // The whole word is the alias of the tool, since the slug is not its name.
     let slug = longest(&|name| word.strip_prefix("mcp_")?.strip_prefix(name)?.strip_prefix('_').map(|_| word));
     let slug = slug.filter(|_| !word.starts_with("mcp__"));
     let at = longest(&|name| word.strip_suffix(name)?.strip_suffix('@').filter(|tool| !tool.is_empty()));

@@ -1,12 +1,12 @@
-//! Byte budgets: everything that servers have sent and the client still holds, counted in total.
+//! Byte budgets: the total size of the server data that the client holds in memory.
 //!
-//! A message is bounded by [`crate::Limits::message`]; many of them are bounded here, per server and over all servers
-//! that share a budget. Nothing waits for room: the message that does not fit is discarded, and the call or the list it
-//! belongs to fails with [`BudgetExceeded`]. Small messages are not counted, so a server that sends none but those is
-//! not affected by the others.
+//! [`crate::Limits::message`] bounds one message. A budget bounds many of them, per server and over all servers that
+//! share the budget. No reader waits for room: a message that does not fit is discarded, and the call or list it
+//! belongs to fails with [`BudgetExceeded`]. Small messages are not counted, so a server that sends only small ones is
+//! unaffected by the others.
 //!
-//! Large messages are read on a thread of low priority, one at a time over all servers that share a budget: they keep
-//! neither the runtime's threads nor more than one processor from the others.
+//! Large messages are read on a low-priority thread, one at a time over all servers that share a budget. They block no
+//! runtime thread and use at most one processor.
 
 use std::fmt;
 use std::sync::Arc;
@@ -18,30 +18,30 @@ use tokio::sync::Semaphore;
 use crate::low_priority::LowPriorityThread;
 use crate::pace::Pace;
 
-/// Bytes from this size on are counted.
+/// Messages of at least this many bytes are counted.
 pub(crate) const COUNTED_FROM: usize = 16 << 10;
-/// Messages from this size on are read one at a time.
+/// Messages of at least this many bytes are read one at a time.
 pub(crate) const LARGE: usize = 384 << 10;
 
-/// A number of bytes that all connections made with it share. Clones share it as well.
+/// A byte budget shared by all connections created with it. Clones share the same budget.
 #[derive(Clone)]
 pub struct ByteBudget(Arc<Counter>);
 
-/// A budget that has no room left; what did not fit has been discarded.
+/// The error for a message that was discarded because a budget has no room for it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct BudgetExceeded {
-    /// Whose budget it is.
+    /// The budget that has no room.
     pub scope: BudgetScope,
-    /// How many bytes it has.
+    /// Size of that budget in bytes.
     pub limit: usize,
 }
 
-/// Whose bytes a budget counts.
+/// The servers a budget covers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum BudgetScope {
-    /// Those of one server.
+    /// One server.
     Server,
-    /// Those of all servers of a host.
+    /// All servers of a host.
     Host,
 }
 
@@ -61,7 +61,7 @@ struct Counter {
     used: AtomicUsize,
     /// Reads large messages.
     reader: LowPriorityThread,
-    /// Whoever sends much goes on one at a time.
+    /// Serializes the readers of large messages.
     turns: Semaphore,
 }
 
@@ -75,7 +75,7 @@ impl Counter {
         })
     }
 
-    /// Counts more bytes, unless that exceeds the limit.
+    /// Adds bytes if the sum stays within the limit. Reports whether it does.
     fn add(&self, bytes: usize) -> bool {
         let fits = |used: usize| used.checked_add(bytes).filter(|sum| *sum <= self.limit);
         self.used.fetch_update(Ordering::Relaxed, Ordering::Relaxed, fits).is_ok()
@@ -87,22 +87,22 @@ impl Counter {
 }
 
 impl ByteBudget {
-    /// A budget of this many bytes.
+    /// Creates a budget of this many bytes.
     pub fn new(limit: usize) -> Self {
         Self(Counter::new(limit))
     }
 
-    /// How many bytes it has.
+    /// Returns the size of the budget in bytes.
     pub fn limit(&self) -> usize {
         self.0.limit
     }
 
-    /// How many bytes are held at present.
+    /// Returns the number of bytes in use.
     pub fn used(&self) -> usize {
         self.0.used.load(Ordering::Relaxed)
     }
 
-    /// The part of one server, which has a limit of its own.
+    /// Creates the budget of one server, with its own limit.
     pub(crate) fn of_server(&self, limit: usize) -> ServerBudget {
         ServerBudget { server: Counter::new(limit), host: Arc::clone(&self.0), pace: Arc::new(Pace::new()) }
     }
@@ -114,7 +114,7 @@ impl fmt::Debug for ByteBudget {
     }
 }
 
-/// One server's part of a [`ByteBudget`].
+/// The share of one server in a [`ByteBudget`].
 #[derive(Clone)]
 pub(crate) struct ServerBudget {
     server: Arc<Counter>,
@@ -123,22 +123,28 @@ pub(crate) struct ServerBudget {
 }
 
 impl ServerBudget {
-    /// Counts bytes until the charge is dropped.
+    /// Counts bytes until the returned charge is dropped.
+    ///
+    /// # Errors
+    ///
+    /// [`BudgetExceeded`] if the server's or the host's budget has no room.
     pub fn charge(&self, bytes: usize) -> Result<Charge, BudgetExceeded> {
         let mut charge = Charge { budget: self.clone(), bytes: 0 };
         charge.resize(bytes)?;
         Ok(charge)
     }
 
-    /// How fast the server may send.
+    /// Returns the rate limit for data the server sends.
     pub fn pace(&self) -> &Pace {
         &self.pace
     }
 
-    /// Does work on this many bytes of a message: at once where they are few, else on the thread of low priority. Nothing
-    /// where the work panics or the runtime is shutting down.
+    /// Runs `work` on this many bytes of a message: inline if they are few, otherwise on the low-priority thread.
+    /// Returns `None` if `work` panics or the runtime is shutting down.
     ///
-    /// Dropped while it waits, the work is done all the same, and its result is dropped.
+    /// # Cancel safety
+    ///
+    /// Cancelling the wait does not stop the work; its result is dropped.
     pub async fn work<T: Send + 'static>(&self, bytes: usize, work: impl FnOnce() -> T + Send + 'static) -> Option<T> {
         if bytes < LARGE {
             return Some(work());
@@ -146,28 +152,32 @@ impl ServerBudget {
         self.host.reader.run(work).await
     }
 
-    /// Waits until everything else that is ready had its turn, for a reader that has much to read. Of all such readers one
-    /// goes on at a time, so that twenty of them delay a small message as little as one does.
+    /// Yields to all other ready tasks; called by a reader that has much to read. Such readers resume one at a time, so
+    /// that twenty of them delay a small message no more than one does.
     pub async fn turn(&self) {
-        // Never closed.
+        // The semaphore is never closed.
         let _turn = self.host.turns.acquire().await;
         tokio::task::yield_now().await;
     }
 
-    /// A charge of nothing, to be resized.
+    /// Creates a charge of zero bytes, to be resized.
     pub fn empty(&self) -> Charge {
         Charge { budget: self.clone(), bytes: 0 }
     }
 }
 
-/// Bytes that are counted for as long as this exists.
+/// Bytes that are counted until this value is dropped.
 pub(crate) struct Charge {
     budget: ServerBudget,
     bytes: usize,
 }
 
 impl Charge {
-    /// Counts this many bytes instead. Where there is no room for more, the charge stays as it is.
+    /// Changes the number of bytes counted. The charge is unchanged on error.
+    ///
+    /// # Errors
+    ///
+    /// [`BudgetExceeded`] if the server's or the host's budget has no room.
     pub fn resize(&mut self, bytes: usize) -> Result<(), BudgetExceeded> {
         let ServerBudget { server, host, .. } = &self.budget;
         if let Some(more) = bytes.checked_sub(self.bytes) {
@@ -194,7 +204,7 @@ impl Drop for Charge {
     }
 }
 
-/// Memory together with its charge, released when the last slice of it is dropped.
+/// A buffer together with its charge, released when its last slice is dropped.
 struct Charged<T> {
     memory: T,
     _charge: Charge,
@@ -206,7 +216,7 @@ impl<T: AsRef<[u8]>> AsRef<[u8]> for Charged<T> {
     }
 }
 
-/// Binds a charge to memory: whatever is cut out of these bytes keeps it.
+/// Attaches a charge to a buffer. Every slice of the returned bytes holds the charge.
 pub(crate) fn charged(memory: impl AsRef<[u8]> + Send + 'static, charge: Charge) -> Bytes {
     Bytes::from_owner(Charged { memory, _charge: charge })
 }

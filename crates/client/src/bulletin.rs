@@ -1,7 +1,7 @@
-//! What a server says unasked, brought to whoever wants to hear it.
+//! Notifications from the server, distributed to their subscribers.
 //!
-//! News is kept as what has changed, never as a queue of messages: a server that floods costs nothing, and whoever
-//! comes late still learns everything.
+//! Each subscriber has a set of changes, not a queue of messages: a flood of notifications uses no extra memory, and a
+//! slow subscriber still sees every change.
 
 use std::collections::{BTreeSet, HashMap};
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -12,43 +12,43 @@ use wharf_wire::{Acknowledged, Bounds, Era, Id, Interest, Raw, Task, View, subsc
 
 use crate::cache::{Cache, is_at_or_below};
 
-/// Names of changed resources kept for one listener; beyond that all of them are said to have changed.
+/// Maximum changed resources recorded for one subscriber. Beyond that the whole list is marked as changed.
 const MOST_NAMES: usize = 1024;
 
-/// Pages whose end is remembered or waited for at once.
+/// Maximum pages whose completion is recorded or awaited at once.
 const MOST_PAGES: usize = 64;
-/// Bytes of the name of a resource or a page; nobody has asked for a longer one.
+/// Maximum bytes in the name of a resource or a page. Longer names are ignored.
 const LONGEST_NAME: usize = 8 << 10;
 
-/// Who listens on one connection.
+/// The subscribers of one connection.
 #[derive(Default)]
 pub(crate) struct Bulletin {
     inboxes: Mutex<Vec<Arc<Inbox>>>,
-    /// Changes to true when the server says that a page is done with.
+    /// By elicitation id: set to true when the server reports that the page is done.
     pages: Mutex<HashMap<String, watch::Sender<bool>>>,
     cache: Arc<Cache>,
-    /// How often the tools were said to have changed.
+    /// Number of times the tool list has changed.
     tools: AtomicU64,
     bounds: Bounds,
 }
 
-/// One listener's news.
+/// One subscriber and its pending changes.
 pub(crate) struct Inbox {
     interest: Interest,
     news: Mutex<News>,
-    /// Somebody should look.
+    /// Notified when changes are pending.
     pub arrived: Notify,
 }
 
-/// What has changed since somebody looked.
+/// Changes since the subscriber last looked.
 #[derive(Default)]
 pub(crate) struct News {
-    /// The id of the request this is the answer stream of (2026-07-28).
+    /// Id of the request that opened this subscription's stream (2026-07-28).
     pub listen: Option<u64>,
     pub acknowledged: Option<Interest>,
-    /// The server has forgotten that anybody listens.
+    /// The server has lost its subscriptions.
     pub anew: bool,
-    /// Something may have been said that was not heard.
+    /// Notifications may have been missed.
     pub missed: bool,
     pub tools: bool,
     pub prompts: bool,
@@ -57,17 +57,17 @@ pub(crate) struct News {
     pub tasks: HashMap<String, Task>,
 }
 
-/// What became of a notification.
+/// The outcome of dispatching a notification.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Posted {
-    /// It was none of this.
+    /// The notification does not concern changes.
     Other,
     Heard,
-    /// It names a subscription nobody has.
+    /// The notification names an unknown subscription.
     Stray,
 }
 
-/// The subscription itself is told something, and no news.
+/// Notification that confirms a subscription. It is not a change.
 const ACKNOWLEDGED: &str = "notifications/subscriptions/acknowledged";
 
 impl Bulletin {
@@ -79,7 +79,7 @@ impl Bulletin {
         &self.cache
     }
 
-    /// Opens an inbox; it is closed by [`Bulletin::close`].
+    /// Adds a subscriber. [`Bulletin::close`] removes it.
     pub fn open(&self, interest: Interest) -> Arc<Inbox> {
         let inbox = Arc::new(Inbox { interest, news: Mutex::default(), arrived: Notify::new() });
         locked(&self.inboxes).push(Arc::clone(&inbox));
@@ -90,24 +90,25 @@ impl Bulletin {
         locked(&self.inboxes).retain(|other| !Arc::ptr_eq(other, inbox));
     }
 
-    /// Whether anybody but this one wants to hear of the resource.
+    /// Reports whether another subscriber is interested in the resource.
     pub fn is_wanted(&self, uri: &str, but: &Arc<Inbox>) -> bool {
         let inboxes = locked(&self.inboxes);
         inboxes.iter().any(|inbox| !Arc::ptr_eq(inbox, but) && inbox.interest.uris.iter().any(|wanted| wanted == uri))
     }
 
-    /// The inbox whose stream has this id.
+    /// Returns the subscriber whose stream has this id.
     pub fn listening(&self, id: u64) -> Option<Arc<Inbox>> {
         let inboxes = locked(&self.inboxes);
         inboxes.iter().find(|inbox| inbox.news().listen == Some(id)).cloned()
     }
 
-    /// Changes to true when the server says that a page is done with. Several calls may wait for the same one.
+    /// Returns a receiver that changes to true when the server reports that the page is done. Several calls may wait
+    /// for the same page.
     pub fn page(&self, elicitation: &str) -> watch::Receiver<bool> {
         locked(&self.pages).entry(elicitation.to_owned()).or_default().subscribe()
     }
 
-    /// Forgets a page nobody waits for any more.
+    /// Removes a page that no call waits for.
     pub fn forget_page(&self, elicitation: &str) {
         let mut pages = locked(&self.pages);
         if pages.get(elicitation).is_some_and(|page| page.receiver_count() == 0) {
@@ -115,7 +116,7 @@ impl Bulletin {
         }
     }
 
-    /// Forgets whatever was watched for, because changes of it may have been missed.
+    /// Removes cached results covered by `interest`, because change notifications for them may have been missed.
     pub fn distrust(&self, interest: &Interest) {
         let lists = [
             (interest.tools, Change::Tools),
@@ -126,7 +127,7 @@ impl Bulletin {
         interest.uris.iter().for_each(|uri| self.cache.forget_resource(uri));
     }
 
-    /// The server knows nothing any more of who listens: each of them has to begin anew, and nothing kept can be relied on.
+    /// Handles a server that has lost its subscriptions: clears the cache and makes every subscriber resubscribe.
     pub fn begin_anew(&self) {
         self.cache.clear();
         self.tools.fetch_add(1, Ordering::Relaxed);
@@ -136,7 +137,7 @@ impl Bulletin {
         }
     }
 
-    /// Something may have been said that nobody heard.
+    /// Handles notifications that may have been missed: clears the cache and notifies every subscriber.
     pub fn have_missed(&self) {
         self.cache.clear();
         self.tools.fetch_add(1, Ordering::Relaxed);
@@ -146,16 +147,16 @@ impl Bulletin {
         }
     }
 
-    /// How often the tools were said to have changed so far.
+    /// Returns how many times the tool list has changed.
     pub fn tools_changes(&self) -> u64 {
         self.tools.load(Ordering::Relaxed)
     }
 
-    /// Takes a notification that concerns changes.
+    /// Dispatches a notification about a change to the interested subscribers.
     pub fn post(&self, era: Era, method: &str, params: Option<&Raw>) -> Posted {
         let Some(change) = self.read(method, params) else { return Posted::Other };
         if let Change::PageDone(elicitation) = &change {
-            // Often it comes before anybody has got round to waiting for it.
+            // The notification often arrives before a call waits for the page.
             let mut pages = locked(&self.pages);
             if pages.len() < MOST_PAGES || pages.contains_key(elicitation) {
                 pages.entry(elicitation.clone()).or_default().send_replace(true);
@@ -172,7 +173,7 @@ impl Bulletin {
                 });
                 let answers = matches!(change, Change::Acknowledged(_));
                 match id.and_then(|id| self.listening(id)) {
-                    // What comes before the acknowledgement is not part of what was agreed to.
+                    // Notifications before the acknowledgement are not part of the subscription.
                     Some(inbox) if answers || (inbox.is_open() && change.concerns(&inbox.interest)) => vec![inbox],
                     _ => return Posted::Stray,
                 }
@@ -263,7 +264,7 @@ impl Inbox {
         &self.interest
     }
 
-    /// Whether the server has said what it will tell (2026-07-28).
+    /// Reports whether the server has acknowledged the subscription (2026-07-28).
     fn is_open(&self) -> bool {
         self.news().acknowledged.is_some()
     }
@@ -280,7 +281,7 @@ impl News {
             Change::Prompts => self.prompts = true,
             Change::Resources => self.resources = true,
             Change::Resource(uri) if self.uris.len() < MOST_NAMES => drop(self.uris.insert(uri.clone())),
-            // Too many to name: that the list has changed makes whoever listens look at all of them.
+            // Too many to record: report that the list has changed, so that the subscriber reads all of it.
             Change::Resource(_) => self.resources = true,
             Change::Task(task) if self.tasks.len() < MOST_NAMES || self.tasks.contains_key(&task.id) => {
                 self.tasks.insert(task.id.clone(), Task::clone(task));

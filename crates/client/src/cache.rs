@@ -1,4 +1,4 @@
-//! Results kept for as long as their server says, and for nobody but whom they were given to.
+//! Cache of results, held for as long as the server allows and separated by authorization.
 
 use std::collections::HashMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -6,12 +6,12 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use tokio::time::Instant;
 use wharf_wire::{CacheHint, CacheScope, Raw};
 
-/// Results kept at once, and their bytes.
+/// Maximum number of cached results, and maximum of their total bytes.
 const MOST_ENTRIES: usize = 512;
 const MOST_BYTES: usize = 4 << 20;
 
-/// Results of one server. Connections to the same server may share one; what is private stays apart by the
-/// authorization each of them has.
+/// Cached results of one server. Connections to the same server may share a cache: private results are separated by the
+/// authorization of each connection.
 #[derive(Default)]
 pub struct Cache {
     kept: Mutex<Kept>,
@@ -21,24 +21,24 @@ pub struct Cache {
 struct Kept {
     entries: HashMap<Key, Entry>,
     bytes: usize,
-    /// How often something was declared stale. What was asked for before may be old when it arrives.
+    /// Number of invalidations. A result requested before an invalidation may be stale when it arrives.
     changes: u64,
 }
 
-/// What was asked: the method and the one parameter that matters to it, a URI or a cursor.
+/// Key of a cached result: the method and its one relevant parameter, a URI or a cursor.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub(crate) struct Key {
     pub method: &'static str,
     pub target: Option<String>,
-    /// Whose result it is; nobody's in particular when it is public.
+    /// Authorization the result belongs to. `None` for a public result.
     owner: Option<Authorization>,
 }
 
-/// Which authorization a connection speaks with: whatever tells one access token from another. Never the token itself.
+/// Identifies the authorization of a connection. Differs between access tokens and never contains the token itself.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Hash)]
 pub struct Authorization(pub String);
 
-/// Where a result is looked for and kept.
+/// Arguments of a cache lookup or insertion.
 #[derive(Clone, Copy)]
 pub(crate) struct Place<'a> {
     pub method: &'static str,
@@ -52,7 +52,7 @@ struct Entry {
 }
 
 impl Cache {
-    /// A result that is still fresh.
+    /// Returns a result that is still fresh.
     pub(crate) fn find(&self, Place { method, target, who }: Place<'_>) -> Option<Raw> {
         let now = Instant::now();
         let mut kept = self.kept();
@@ -67,12 +67,12 @@ impl Cache {
         None
     }
 
-    /// How often something was declared stale; to be asked before a request is sent whose result is to be kept.
+    /// Returns the number of invalidations. Read it before sending a request whose result is to be cached.
     pub(crate) fn changes(&self) -> u64 {
         self.kept().changes
     }
 
-    /// Keeps a result as its hint allows, unless anything has changed since it was asked for.
+    /// Caches a result as its hint allows, unless the cache was invalidated after `changes` was read.
     pub(crate) fn keep(&self, place: Place<'_>, changes: u64, result: &Raw) {
         let Place { method, target, who } = place;
         let hint = CacheHint::of(result);
@@ -80,7 +80,7 @@ impl Cache {
         let key = |owner| Key { method, target: target.map(str::to_owned), owner };
         let now = Instant::now();
         let mut kept = self.kept();
-        // Whatever was kept is older.
+        // The cached result is older.
         kept.remove(&key(None));
         kept.remove(&key(Some(who.clone())));
         if hint.ttl.is_zero() || size > MOST_BYTES / 4 || kept.changes != changes {
@@ -89,26 +89,26 @@ impl Cache {
         let key = key((hint.scope == CacheScope::Private).then(|| who.clone()));
         kept.make_room(size, now);
         kept.bytes += size;
-        // Copied: it may be a small part of a large message.
+        // Copy: the result may be a small slice of a large message.
         let result = Raw::known(result.as_bytes().to_vec());
         kept.entries.insert(key, Entry { result, until: now + hint.ttl });
     }
 
-    /// Forgets everything.
+    /// Removes all results.
     pub fn clear(&self) {
         let mut kept = self.kept();
         kept.changes += 1;
         kept.retain(|_| false);
     }
 
-    /// Forgets what a method gave, whatever it was asked for.
+    /// Removes all results of a method.
     pub(crate) fn forget(&self, method: &str) {
         let mut kept = self.kept();
         kept.changes += 1;
         kept.retain(|key| key.method != method);
     }
 
-    /// Forgets a resource and everything below it.
+    /// Removes cached reads of a resource, of resources below it and of resources above it.
     pub(crate) fn forget_resource(&self, uri: &str) {
         let touched = |target: &Option<String>| target.as_deref().is_some_and(|target| is_at_or_below(uri, target));
         let mut kept = self.kept();
@@ -133,7 +133,7 @@ impl Kept {
         unwanted.iter().for_each(|key| self.remove(key));
     }
 
-    /// Drops what is stale, then whatever would be stale first.
+    /// Removes expired results, then those that expire first.
     fn make_room(&mut self, size: usize, now: Instant) {
         if self.entries.len() < MOST_ENTRIES && self.bytes + size <= MOST_BYTES {
             return;
@@ -149,7 +149,7 @@ impl Kept {
     }
 }
 
-/// Whether one URI is the other or lies below it.
+/// Reports whether the URIs are equal or one of them lies below the other.
 pub(crate) fn is_at_or_below(uri: &str, of: &str) -> bool {
     let below = |long: &str, short: &str| {
         long.strip_prefix(short).is_some_and(|rest| rest.is_empty() || short.ends_with('/') || rest.starts_with('/'))

@@ -1,4 +1,4 @@
-//! The handle calls are made on.
+//! The handle on which calls are made.
 
 use std::sync::Arc;
 
@@ -23,8 +23,8 @@ use crate::trace::ConnectTrace;
 use crate::transport::memory::WorkersHealth;
 use crate::transport::{Open, ServerProcess, Transport};
 
-/// A server that is ready. Cheap to clone; when the last clone is dropped the server is ended, without waiting.
-/// [`Connection::close`] ends it politely.
+/// A connection to a server that is ready. Cheap to clone. Dropping the last clone ends the server without waiting;
+/// [`Connection::close`] shuts it down gracefully.
 #[derive(Clone)]
 pub struct Connection {
     inner: Arc<Inner>,
@@ -34,40 +34,39 @@ pub(crate) struct Inner {
     pub open: Open,
     pub facts: ServerFacts,
     pub manners: Arc<Manners>,
-    /// What every request carries between its method and its own members, up to the last member of `_meta` that is
-    /// always there; empty in the handshake era.
+    /// Start of the params of every request, up to the last fixed member of `_meta`. Empty in the handshake era.
     pub meta: String,
     pub trace: ConnectTrace,
     pub limits: Limits,
-    /// What the lists of this server may take.
+    /// Memory budget for the lists of this server.
     pub lists: ServerBudget,
     pub authorization: Authorization,
-    /// What tools want repeated beside the message, on a link where that can be done.
+    /// Tool arguments that are repeated as headers, on a link that supports headers.
     pub mirror: Option<Mirror>,
     pub rereads: Rereads,
 }
 
-/// What is known of a server once it is ready.
+/// Properties of a server that is ready.
 #[derive(Debug, Clone)]
 #[non_exhaustive]
 pub struct ServerFacts {
-    /// What it is called here.
+    /// Configured name of the server.
     pub name: String,
-    /// The revision agreed on.
+    /// Negotiated revision.
     pub revision: Revision,
-    /// What it offers; nothing else is asked of it.
+    /// Declared capabilities. The client uses no others.
     pub capabilities: ServerCapabilities,
-    /// What it calls itself: untrusted.
+    /// The server's name and version for itself. Untrusted.
     pub server_info: Option<Implementation>,
-    /// What it would like a model to know: untrusted.
+    /// Instructions for the model. Untrusted.
     pub instructions: Option<String>,
-    /// How it is spoken to.
+    /// Transport of the connection.
     pub transport: Transport,
-    /// Its process, where it has one of its own.
+    /// The server's process, if it has its own.
     pub process: Option<ServerProcess>,
 }
 
-/// What a request says beside itself.
+/// Request metadata that HTTP repeats in headers.
 #[derive(Default)]
 struct Labels {
     name: Option<String>,
@@ -80,7 +79,7 @@ const TEMPLATES: ListKind =
     ListKind { method: "resources/templates/list", key: "resourceTemplates", what: "resource templates" };
 const PROMPTS: ListKind = ListKind { method: "prompts/list", key: "prompts", what: "prompts" };
 
-/// Methods that change nothing, so that they may be sent again. Whatever is not here may write.
+/// Methods without side effects, which may be retried. All others may write.
 const READS: [&str; 12] = [
     "ping",
     "server/discover",
@@ -96,7 +95,7 @@ const READS: [&str; 12] = [
     "tasks/get",
 ];
 
-/// What the extensions are called where they are declared.
+/// Identifiers of the extensions.
 pub(crate) const TASKS_EXTENSION: &str = "io.modelcontextprotocol/tasks";
 pub(crate) const SKILLS_EXTENSION: &str = "io.modelcontextprotocol/skills";
 
@@ -105,17 +104,17 @@ impl Connection {
         Self { inner: Arc::new(inner) }
     }
 
-    /// What is known of the server.
+    /// Returns the properties of the server.
     pub fn facts(&self) -> &ServerFacts {
         &self.inner.facts
     }
 
-    /// How the connection came about.
+    /// Returns the trace of the connection attempt.
     pub fn trace(&self) -> &ConnectTrace {
         &self.inner.trace
     }
 
-    /// What went wrong quietly so far.
+    /// Returns the counters of anomalies so far.
     pub fn counters(&self) -> Counters {
         let (mut counters, desk) = (self.inner.open.engine.tally.snapshot(), self.inner.manners.desk.counters());
         counters.turned_away += desk.turned_away;
@@ -123,22 +122,22 @@ impl Connection {
         counters
     }
 
-    /// How the threads of a server in this process are; nothing for any other.
+    /// Returns the health of the worker threads of an in-process server. `None` for any other server.
     pub fn workers(&self) -> Option<WorkersHealth> {
         self.inner.open.workers()
     }
 
-    /// Hides the secrets of this server in a text about it.
+    /// Returns the redactor for this server's secrets.
     pub fn redactor(&self) -> &Redactor {
         &self.inner.open.engine.onlooker().redactor
     }
 
-    /// The last lines the server wrote to stderr: untrusted text, without the server's secrets.
+    /// Returns the last lines the server wrote to stderr: untrusted text, with the server's secrets removed.
     pub fn stderr_tail(&self, lines: usize) -> Vec<String> {
         self.inner.open.stderr_tail(lines)
     }
 
-    /// Resolves when the server is gone, to how. Dropped while it waits, nothing happens.
+    /// Waits until the server is gone and returns how it was lost. Cancel-safe.
     pub async fn gone(&self) -> Arc<Gone> {
         match self.inner.open.engine.gone().await {
             CallError::ServerGone(gone) | CallError::OutcomeUnknown(gone) => gone,
@@ -146,7 +145,7 @@ impl Connection {
         }
     }
 
-    /// Whether the server is gone.
+    /// Reports whether the server is gone.
     pub fn is_gone(&self) -> bool {
         self.inner.open.engine.is_lost()
     }
@@ -163,24 +162,31 @@ impl Connection {
         self.inner.facts.revision.era() == Era::Stateless
     }
 
-    /// Calls a tool. A tool that reports failure has answered: see [`ToolResult::is_error`].
+    /// Calls a tool. A tool that reports failure is not an error here: see [`ToolResult::is_error`].
     ///
-    /// Dropping the future withdraws the call.
+    /// # Cancel safety
+    ///
+    /// Dropping the future cancels the call.
     pub async fn call_tool(&self, name: &str, arguments: &Raw, options: CallOptions) -> Result<ToolResult, CallError> {
         self.view(self.call_tool_raw(name, arguments, options).await?)
     }
 
-    /// Calls a tool and leaves its result as it came: for whoever forwards it.
+    /// Calls a tool and returns its result undecoded, for forwarding.
     ///
-    /// Dropping the future withdraws the call.
+    /// # Cancel safety
+    ///
+    /// Dropping the future cancels the call.
     pub async fn call_tool_raw(&self, name: &str, arguments: &Raw, options: CallOptions) -> Result<Answer, CallError> {
         self.gate("tools/call")?;
         Ok(mirror::call(self, name, arguments, options, WhenTask::Follow).await?.answer)
     }
 
-    /// Sends any method, raw in and raw out. What the server has not declared is not asked.
+    /// Sends any method with raw params and returns the raw result. Fails without sending if the server has not
+    /// declared the capability.
     ///
-    /// Dropping the future withdraws the call.
+    /// # Cancel safety
+    ///
+    /// Dropping the future cancels the call.
     pub async fn request(
         &self,
         method: &str,
@@ -203,7 +209,7 @@ impl Connection {
         Ok(settle(self, outgoing, options).await?.answer)
     }
 
-    /// What the parameters name and want repeated, for links on which that is said beside the message.
+    /// Returns the metadata of the params that links with headers repeat outside the message.
     async fn labelled(&self, method: &str, params: Option<&Raw>) -> Result<Labels, CallError> {
         let key = mirror_key(method).filter(|_| self.inner.mirror.is_some());
         let (Some(key), Some(params)) = (key, params) else { return Ok(Labels::default()) };
@@ -220,7 +226,7 @@ impl Connection {
         Ok(Labels { name, mirrored })
     }
 
-    /// Sends a method whose result may be kept, unless a fresh one is at hand. `target` is the parameter that matters.
+    /// Returns a fresh cached result or sends the request. `target` is the relevant parameter, as key and value.
     pub(crate) async fn request_kept(
         &self,
         method: &'static str,
@@ -240,19 +246,19 @@ impl Connection {
         let name = target.and_then(|(key, value)| (mirror_key(method) == Some(key)).then_some(value));
         let outgoing = Outgoing { name, ..Outgoing::new(method, &body, Effect::Reads) };
         let settled = settle(self, outgoing, options).await?;
-        // What came of answers somebody gave is theirs alone (2026-07-28, server/utilities/caching).
+        // Results that depend on user input are not cacheable (2026-07-28, server/utilities/caching).
         if self.is_stateless() && settled.rounds == 0 && settled.answer.kind == ResultKind::Complete {
             cache.keep(place, changes, &settled.answer.result);
         }
         self.complete(settled.answer)
     }
 
-    /// Forgets every result that is kept, so that the next list asks the server.
+    /// Clears the cache, so that the next list is requested from the server.
     pub fn forget_kept(&self) {
         self.inner.manners.bulletin.cache().clear();
     }
 
-    /// Lists the tools. A malformed one is withheld and costs only itself.
+    /// Lists the tools. A malformed tool is withheld; the others are still listed.
     pub async fn list_tools(&self) -> Result<Listing<ToolDefinition>, CallError> {
         let changes = self.inner.manners.bulletin.tools_changes();
         let mut listing = list(self, TOOLS).await?;
@@ -283,7 +289,7 @@ impl Connection {
         Ok(ReadResult::view(result, &self.inner.limits.bounds)?)
     }
 
-    /// Expands a prompt. Arguments are strings.
+    /// Gets a prompt with its arguments filled in. Arguments are strings.
     pub async fn get_prompt(
         &self,
         name: &str,
@@ -298,7 +304,7 @@ impl Connection {
         self.view(answer)
     }
 
-    /// Suggests values for an argument that is being typed. `known` are the arguments typed before it.
+    /// Suggests values for a partially typed argument. `known` are the arguments already entered.
     pub async fn complete_argument(
         &self,
         reference: Reference<'_>,
@@ -311,7 +317,7 @@ impl Connection {
             Reference::Template(uri) => serde_json::json!({ "type": "ref/resource", "uri": uri }),
         };
         let mut params = serde_json::json!({ "ref": reference, "argument": { "name": argument, "value": value } });
-        // Known since 2025-06-18; older servers ignore it.
+        // Part of the protocol since 2025-06-18; older servers ignore it.
         if !known.is_empty() {
             let known: serde_json::Map<_, _> =
                 known.iter().map(|(key, value)| (key.clone(), value.clone().into())).collect();
@@ -322,8 +328,8 @@ impl Connection {
         self.view(answer)
     }
 
-    /// Asks a server of the handshake era for log messages from this level on. Later servers are told with every
-    /// request, by what was given when connecting.
+    /// Sets the minimum level of log messages on a handshake-era server. In the stateless era every request carries the
+    /// level set when connecting.
     pub async fn set_log_level(&self, level: LogLevel) -> Result<(), CallError> {
         let params = Raw::of(&serde_json::json!({ "level": level.as_str() }));
         let params = params.map_err(|error| CallError::Invalid(error.to_string()))?;
@@ -332,21 +338,22 @@ impl Connection {
         self.request("logging/setLevel", Some(&params), CallOptions::default()).await.map(drop)
     }
 
-    /// Asks a server of the handshake era for the logs that were wanted when connecting. Nobody waits for its answer.
+    /// Requests logs from a handshake-era server at the level set when connecting. Does not wait for the response.
     pub(crate) fn ask_for_logs(&self) {
         if self.gate("logging/setLevel").is_ok() {
             crate::era::ask_for_logs(&self.inner.open.engine, &self.inner.manners.desk);
         }
     }
 
-    /// Tells a server of the handshake era that the directories it may work in have changed. Later servers ask anew.
+    /// Notifies a handshake-era server that its roots have changed. Stateless-era servers request the roots when they
+    /// need them.
     pub fn roots_changed(&self) {
         if !self.is_stateless() && self.inner.manners.desk.services().roots.is_some() {
             self.inner.open.engine.post(r#"{"jsonrpc":"2.0","method":"notifications/roots/list_changed"}"#);
         }
     }
 
-    /// Asks whether the server is there: by `ping`, or in the stateless era by discovering it once more.
+    /// Checks that the server responds: with `ping`, or in the stateless era with another `server/discover`.
     pub async fn ping(&self, options: CallOptions) -> Result<(), CallError> {
         let method = match self.inner.facts.revision.era() {
             Era::Handshake => "ping",
@@ -355,8 +362,12 @@ impl Connection {
         self.request(method, None, options).await.map(|_| ())
     }
 
-    /// Ends the server: withdraws what is in flight, closes its input, waits, terminates, kills; returns when nothing of
-    /// it is left. Dropped while it waits, the server goes on ending.
+    /// Shuts the server down gracefully: cancels calls in flight, then ends the session or the process (closes stdin,
+    /// waits, sends SIGTERM, waits, sends SIGKILL). Returns once the server has ended.
+    ///
+    /// # Cancel safety
+    ///
+    /// The shutdown continues if the future is dropped.
     pub async fn close(&self) {
         self.inner.open.close().await;
     }
@@ -365,7 +376,7 @@ impl Connection {
         Ok(T::view(self.complete(answer)?, &self.inner.limits.bounds)?)
     }
 
-    /// The result, where there is nothing more to come.
+    /// Returns the result if the answer is complete.
     pub(crate) fn complete(&self, answer: Answer) -> Result<Raw, CallError> {
         match answer.kind {
             ResultKind::Complete => Ok(answer.result),
@@ -374,7 +385,7 @@ impl Connection {
         }
     }
 
-    /// Never asks a server for what it did not declare.
+    /// Fails if the server has not declared the capability that the method needs.
     pub(crate) fn gate(&self, method: &str) -> Result<(), CallError> {
         let facts = &self.inner.facts;
         let (offered, stateless) = (&facts.capabilities, self.is_stateless());
@@ -385,7 +396,7 @@ impl Connection {
             }
             "resources" => (offered.resources, "resources"),
             "prompts" => (offered.prompts, "prompts"),
-            // The first revision had completion and no way to declare it.
+            // The first revision supports completion but cannot declare it.
             "completion" => (offered.completions || facts.revision == Revision::V2024_11_05, "completion"),
             "logging" => (offered.logging && !stateless, "logging"),
             "ping" => (!stateless, "ping"),

@@ -1,34 +1,34 @@
-//! What went wrong quietly, counted, so that nothing is dropped in silence.
+//! Counters of anomalies, so that nothing is discarded without a trace.
 
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
-/// How often each thing has happened on a connection.
+/// Number of occurrences of each anomaly on a connection.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Counters {
-    /// Lines of output that were no message at all.
+    /// Lines of output that are not messages.
     pub noise: u64,
-    /// Messages that could not be used.
+    /// Messages that cannot be used.
     pub broken: u64,
     /// Messages over the size limit.
     pub oversized: u64,
-    /// Answers to calls that are not, or no longer, waiting.
+    /// Responses without a matching call in flight.
     pub unmatched: u64,
-    /// Requests a server may not make.
+    /// Requests that the server is not allowed to send.
     pub unwanted_requests: u64,
-    /// Errors a server reported without saying for which call.
+    /// Errors from the server without the id of a call.
     pub stray_errors: u64,
     /// Notifications.
     pub notifications: u64,
-    /// Progress that belonged to no call.
+    /// Progress notifications without a matching call.
     pub stray_progress: u64,
-    /// Notifications that named a subscription nobody has.
+    /// Notifications for an unknown subscription.
     pub strays: u64,
-    /// Questions of the server that were turned away unasked, because there were too many.
+    /// Server requests declined without prompting, because there were too many.
     pub turned_away: u64,
-    /// Our own replies and cancellations that found no room in the queue.
+    /// Replies and cancellations not sent because the queue was full.
     pub unsent: u64,
 }
 
@@ -50,10 +50,10 @@ pub(crate) enum Count {
 }
 
 const KINDS: usize = Count::Unsent as usize + 1;
-/// At most one log line of a kind in this time.
+/// Minimum time between two log lines of the same kind.
 const LOG_EVERY: Duration = Duration::from_secs(1);
 
-/// Counts, and logs at a bearable rate.
+/// Counts anomalies and logs them at a limited rate.
 #[derive(Debug)]
 pub(crate) struct Tally {
     server: String,
@@ -66,12 +66,12 @@ impl Tally {
         Self { server, counts: Default::default(), logged: Mutex::default() }
     }
 
-    /// Counts silently what is ordinary.
+    /// Counts an ordinary event without logging it.
     pub fn count(&self, kind: Count) {
         self.counts[kind as usize].fetch_add(1, Ordering::Relaxed);
     }
 
-    /// Counts what is not, with a log line that names the server and never the payload.
+    /// Counts an anomaly and logs it. The log line names the server and never contains the payload.
     pub fn warn(&self, kind: Count, what: &str) {
         let total = self.counts[kind as usize].fetch_add(1, Ordering::Relaxed) + 1;
         let now = Instant::now();

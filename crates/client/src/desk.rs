@@ -1,7 +1,7 @@
-//! Where a server's questions are received, whichever way they come: as requests, or as rounds of a call.
+//! Handles requests from the server, whether sent as requests or as input requests within a call.
 //!
-//! Decides what is asked at all (only what was declared, and not too often), reads the question, and brings the answer
-//! into the protocol's shape. Knows nothing of ids, calls or links.
+//! Accepts only declared capabilities, within a rate limit, decodes the request and encodes the answer. Independent of
+//! ids, calls and links.
 
 use std::borrow::Cow;
 use std::collections::VecDeque;
@@ -26,10 +26,10 @@ pub(crate) const ELICIT: &str = "elicitation/create";
 pub(crate) const SAMPLE: &str = "sampling/createMessage";
 pub(crate) const ROOTS: &str = "roots/list";
 
-/// What a server is told when a person says no to sampling (2025-11-25, client/sampling).
+/// Error code sent when the user declines sampling (2025-11-25, client/sampling).
 pub(crate) const USER_REJECTED: i64 = -1;
 
-/// A person's minute.
+/// Window of the rate limit for prompts to the user.
 const MINUTE: Duration = Duration::from_secs(60);
 
 pub(crate) struct Desk {
@@ -38,9 +38,9 @@ pub(crate) struct Desk {
     tally: Tally,
     services: Services,
     limits: Limits,
-    /// From which level on logs are wanted now.
+    /// Current minimum log level.
     level: Mutex<Option<LogLevel>>,
-    /// When a person was asked, in the last minute.
+    /// Times of the prompts to the user in the last minute.
     asked: Mutex<VecDeque<Instant>>,
 }
 
@@ -50,13 +50,13 @@ impl Desk {
         Self { tally: Tally::new(server.clone()), server, redactor, services, limits, level, asked: Mutex::default() }
     }
 
-    /// From which level on logs are wanted, if any are.
+    /// Returns the minimum log level, or `None` if logs are not wanted.
     pub fn level(&self) -> Option<LogLevel> {
         let level = *self.level.lock().unwrap_or_else(PoisonError::into_inner);
         level.filter(|_| self.services.logs.is_some())
     }
 
-    /// Wants logs from another level on.
+    /// Sets the minimum log level.
     pub fn set_level(&self, level: LogLevel) {
         *self.level.lock().unwrap_or_else(PoisonError::into_inner) = Some(level);
     }
@@ -65,7 +65,7 @@ impl Desk {
         &self.services
     }
 
-    /// How many questions were turned away unasked, and how many log messages thrown away.
+    /// Returns the counters of declined requests and discarded log messages.
     pub fn counters(&self) -> Counters {
         self.tally.snapshot()
     }
@@ -78,7 +78,7 @@ impl Desk {
         &self.limits.bounds
     }
 
-    /// What is declared to a server that speaks this revision.
+    /// Returns the client capabilities for this revision, as JSON.
     pub fn capabilities(&self, revision: Revision) -> String {
         let Services { elicitation, sampling, roots, tasks, skills, .. } = &self.services;
         let mut parts: Vec<Cow<'_, str>> = Vec::new();
@@ -107,7 +107,11 @@ impl Desk {
         format!("{{{}}}", parts.join(","))
     }
 
-    /// Reads a question and begins to answer it. Refused at once is what was never declared or cannot be read.
+    /// Decodes a server request and starts to answer it.
+    ///
+    /// # Errors
+    ///
+    /// A refusal if the capability was not declared or the params cannot be decoded.
     pub fn consider(&self, method: &str, params: Option<Raw>) -> Result<Errand, Refusal> {
         let undeclared = || Refusal::new(code::METHOD_NOT_FOUND, "not offered by this client");
         match method {
@@ -123,7 +127,7 @@ impl Desk {
         }
     }
 
-    /// Takes what the server logs, and hands it on without the server's secrets.
+    /// Forwards a log message to the log sink, with the server's secrets removed.
     pub fn log(&self, params: Option<Raw>) {
         if params.as_ref().is_some_and(|params| params.as_bytes().len() > self.limits.remark) {
             return self.tally.warn(Count::Oversized, "a log message over the size limit was thrown away");
@@ -131,7 +135,7 @@ impl Desk {
         let wanted = *self.level.lock().unwrap_or_else(PoisonError::into_inner);
         if let (Some(sink), Some(params)) = (&self.services.logs, params)
             && let Ok(LogMessage { level, logger, data }) = LogMessage::view(params, &self.limits.bounds)
-            // Not every server keeps to the level it was told: the Python SDK 2.3 sends everything.
+            // Some servers ignore the requested level: the Python SDK 2.3 sends everything.
             && wanted.is_none_or(|wanted| level >= wanted)
             && let Ok(data) = Raw::parse(masked_value(data.as_bytes(), &self.redactor))
         {
@@ -140,7 +144,7 @@ impl Desk {
         }
     }
 
-    /// Asks a person to open a page; says whether they will.
+    /// Asks the user to open a page and returns the answer.
     pub async fn show_page(&self, page: UrlRequest) -> ElicitAnswer {
         let Some(elicitor) = self.services.elicitation.as_ref().filter(|elicitor| elicitor.shows_pages()) else {
             return ElicitAnswer::Cancel;
@@ -153,7 +157,7 @@ impl Desk {
             .unwrap_or(ElicitAnswer::Cancel)
     }
 
-    /// Resolves when the person says that they are done with the page.
+    /// Resolves when the user reports that they are done with the page.
     pub fn page_done(&self, page: &UrlRequest) -> Pending<()> {
         match &self.services.elicitation {
             Some(elicitor) => elicitor.page_done(&self.server, page),
@@ -201,7 +205,7 @@ impl Desk {
         Ok(Errand { person: true, work: Box::pin(work) })
     }
 
-    /// Whether a person may be asked once more just now.
+    /// Reports whether another prompt to the user fits the rate limit, and counts it if so.
     fn may_ask(&self) -> bool {
         let now = Instant::now();
         let mut asked = self.asked.lock().unwrap_or_else(PoisonError::into_inner);
@@ -218,7 +222,8 @@ impl Desk {
     }
 }
 
-/// Fills in what an accepted form leaves out. What does not fit the form does not leave.
+/// Fills in the defaults of an accepted form. Content that does not fit the form is not sent; the answer becomes a
+/// cancellation.
 fn completed(question: &Elicitation, answer: ElicitAnswer) -> ElicitAnswer {
     match (question, answer) {
         (Elicitation::Form(form), ElicitAnswer::Accept(content)) => {

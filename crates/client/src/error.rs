@@ -1,4 +1,4 @@
-//! How connecting and calling can fail. Messages are fragments; whoever shows them adds the rest.
+//! Errors of connecting and calling. Messages are fragments; the caller that displays them adds context.
 
 mod gone;
 mod masked;
@@ -18,117 +18,117 @@ use crate::trace::ConnectTrace;
 
 pub use gone::{Gone, GoneCause};
 
-/// Why a call has no answer. A tool that reports failure has answered: that is no error.
+/// The reason a call has no result. A tool that reports failure has returned a result and is not an error here.
 #[derive(Debug, Clone, thiserror::Error)]
 #[non_exhaustive]
 pub enum CallError {
-    /// The server refused, with a code and perhaps data of its own.
+    /// The server returned an error, with a code and optional data.
     #[error("the server refused: {} (code {})", Untrusted::new(.0.message.as_str()).shortened(500), .0.code)]
     Refused(RpcError),
-    /// The server's answer breaks the protocol.
+    /// The response violates the protocol.
     #[error("the server's answer breaks the protocol: {0}")]
     Protocol(String),
-    /// No answer in time. The call has been withdrawn.
+    /// The response did not arrive in time. The call has been cancelled.
     #[error("no answer within {}{}", Seconds(*.after), Hint(.hint))]
     TimedOut {
-        /// How long it was waited for.
+        /// Time waited.
         after: Duration,
-        /// Which clock ran out.
+        /// The timeout that expired.
         limit: TimeLimit,
-        /// What may explain it: output that was no message, an error without an id.
+        /// Possible explanation: output that was not a message, or an error without an id.
         hint: Option<String>,
     },
-    /// The answer is larger than the limit.
+    /// The response is larger than the limit.
     #[error("the answer is too large: more than {limit} bytes")]
     TooLarge {
         /// The limit.
         limit: usize,
     },
-    /// The answer was discarded as it arrived, because too much is held already. The call may have been carried out.
+    /// The response was discarded on arrival because a memory budget is exhausted. The call may have been executed.
     #[error("the answer was discarded: {0}")]
     Discarded(BudgetExceeded),
-    /// The answer has more structure than the limits allow to decode.
+    /// The response has more structure than the limits allow to decode.
     #[error("the answer is too complex: {0}")]
     TooComplex(TooComplex),
-    /// The server is gone, and the call has not been carried out or can be made again.
+    /// The server is gone. The call was not executed, or it can be retried safely.
     #[error("the server is gone: {0}")]
     ServerGone(Arc<Gone>),
-    /// The server went while it may have been carrying the call out. Nobody knows whether it did.
+    /// The server was lost while the call was in flight. The call may or may not have been executed.
     #[error("the server went before it answered, and nobody knows whether it carried the call out: {0}")]
     OutcomeUnknown(Arc<Gone>),
-    /// The server wants to know who asks (401), or that one may not (403).
+    /// The server requires authentication (401) or denies access (403).
     #[error("{}{}", TurnedAway(*.status, .why.as_deref()), Said(.said))]
     Unauthorized {
-        /// 401 or 403; 401 where it was not even asked, since there is no login to show.
+        /// 401 or 403. Also 401 if the request was not sent because no credentials are available.
         status: u16,
-        /// What it wants, as it says; escaped.
+        /// The server's challenge, escaped.
         challenge: Option<String>,
-        /// What else it says; escaped.
+        /// Detail from the server, escaped.
         said: String,
-        /// Why nothing could be done about it, where somebody was there to do something.
+        /// The reason the authorizer could not resolve it, if there is an authorizer.
         why: Option<Box<NotAuthorized>>,
     },
-    /// The server refused the request by an HTTP status; it was not carried out.
+    /// The server rejected the request with an HTTP status. The call was not executed.
     #[error("the server refused the request: HTTP {status}{}{}", Said(.detail), After(.retry_after))]
     Status {
-        /// The status.
+        /// HTTP status.
         status: u16,
-        /// What it says; escaped.
+        /// Detail from the server, escaped.
         detail: String,
-        /// How long it asks to be left alone.
+        /// Delay the server requests before a retry.
         retry_after: Option<Duration>,
     },
-    /// The server has not declared this ability, so it was not asked.
+    /// The server has not declared this capability. The call was not sent.
     #[error("the server does not offer {0}")]
     Unsupported(&'static str),
-    /// Too much waits to be written, or too many calls are in flight. Nothing was sent.
+    /// The write queue is full or too many calls are in flight. The call was not sent.
     #[error("too much is waiting for this server already; the call was not sent")]
     Busy,
-    /// What the caller gave cannot be sent.
+    /// The caller's input cannot be sent.
     #[error("cannot be sent: {0}")]
     Invalid(String),
-    /// The server ended the request by itself, as it may end a subscription.
+    /// The server ended the request without a result, as it may end a subscription.
     #[error("the server ended it")]
     Ended,
-    /// What the server needed first was declined.
+    /// Input that the server required was declined.
     #[error("the server asked for {0}, which was declined")]
     Declined(&'static str),
-    /// The server goes on asking without ever answering.
+    /// The server keeps requesting input without returning a result.
     #[error("the server asked {0} times for something more and still did not answer")]
     TooManyRounds(usize),
-    /// A task that failed or was cancelled, or is not known any more.
+    /// The task failed, was cancelled, or is no longer known.
     #[error("the task did not complete: {0}")]
     Task(String),
-    /// In-process tools that call each other without end.
+    /// In-process tools call each other too deeply.
     #[error("calls within calls are {0} deep; the call was not made")]
     TooDeep(usize),
-    /// A list that does not end, or ends nowhere.
+    /// A list cannot be read to its end.
     #[error("the server's list of {what} cannot be read to its end: {problem}")]
     Listing {
-        /// What was listed.
+        /// Kind of the listed items.
         what: &'static str,
-        /// What is wrong with it.
+        /// Description of the problem.
         problem: String,
     },
 }
 
 impl CallError {
-    /// Whether the same call may be made again without the risk of doing it twice.
+    /// Reports whether the call can be retried without the risk of executing it twice.
     pub fn is_retryable(&self) -> bool {
         matches!(self, Self::ServerGone(_) | Self::Busy)
     }
 
-    /// Whether the server was there and said no.
+    /// Reports whether the server returned an error.
     pub fn is_refusal(&self) -> bool {
         matches!(self, Self::Refused(_))
     }
 
-    /// Whether a login would help.
+    /// Reports whether a login would help.
     pub fn needs_login(&self) -> bool {
         matches!(self, Self::Unauthorized { status, why, .. } if wants_login(*status, why.as_deref()))
     }
 
-    /// What a person would have to agree to first, where that is known; escaped.
+    /// Returns the scope the user would have to grant, if known. Escaped.
     pub fn needs_scope(&self) -> Option<&str> {
         match &self.not_authorized()?.remedy {
             Remedy::Scope(scope) => Some(scope),
@@ -136,7 +136,7 @@ impl CallError {
         }
     }
 
-    /// Why nothing could be done about being turned away, where somebody was there to do something.
+    /// Returns the reason the authorizer could not resolve an authorization failure, if there is one.
     pub fn not_authorized(&self) -> Option<&NotAuthorized> {
         match self {
             Self::Unauthorized { why, .. } => why.as_deref(),
@@ -144,7 +144,7 @@ impl CallError {
         }
     }
 
-    /// The server's own account of its end, where there is one.
+    /// Returns how the server was lost, if it was.
     pub fn gone(&self) -> Option<&Gone> {
         match self {
             Self::ServerGone(gone) | Self::OutcomeUnknown(gone) => Some(gone),
@@ -162,123 +162,123 @@ impl From<DecodeError> for CallError {
     }
 }
 
-/// Which clock of a call ran out.
+/// The timeout of a call that expired.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum TimeLimit {
-    /// The one that progress restarts.
+    /// The timeout that progress restarts.
     Idle,
-    /// The one that nothing restarts.
+    /// The total timeout, which is never restarted.
     Total,
 }
 
-/// Why there is no connection, with everything that was seen on the way.
+/// A failed connection attempt, with its diagnostics.
 #[derive(Debug, thiserror::Error)]
 #[error("{cause}")]
 pub struct ConnectError {
-    /// What ended the attempt.
+    /// The failure that ended the attempt.
     #[source]
     pub cause: ConnectCause,
-    /// The steps up to there.
+    /// The steps up to the failure.
     pub trace: ConnectTrace,
-    /// The last lines the server wrote to stderr: untrusted text.
+    /// The last lines the server wrote to stderr. Untrusted.
     pub stderr: Vec<String>,
 }
 
-/// What ended an attempt to connect.
+/// The failure that ended a connection attempt.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum ConnectCause {
-    /// There is no such program in `PATH`.
+    /// The program is not in `PATH`.
     #[error("command `{}` not found in PATH", .program.display())]
     CommandNotFound {
-        /// What was looked for.
+        /// Program that was searched for.
         program: PathBuf,
-        /// Where.
+        /// Directories that were searched.
         searched: Vec<PathBuf>,
     },
     /// The program cannot be executed.
     #[error("command `{}` cannot be executed", .program.display())]
     NotExecutable {
-        /// The file.
+        /// Path of the program.
         program: PathBuf,
-        /// Why.
+        /// Error from the system.
         #[source]
         error: io::Error,
     },
-    /// The working directory is none.
+    /// The working directory does not exist or cannot be used.
     #[error("working directory `{}` cannot be used", .cwd.display())]
     NoSuchDirectory {
         /// The directory.
         cwd: PathBuf,
-        /// Why.
+        /// Error from the system.
         #[source]
         error: io::Error,
     },
-    /// The user has not approved what would be started or dialled.
+    /// The user has not approved the command or address.
     #[error("the server was not started: {0}")]
     NotApproved(LaunchRefusal),
-    /// The system did not start it.
+    /// The system failed to start the process.
     #[error("the server could not be started")]
     Spawn(#[source] io::Error),
-    /// The address is none that can be dialled.
+    /// The address is not a valid HTTP or HTTPS URL.
     #[error("`{0}` is no address of a server: it must begin with http:// or https://")]
     BadAddress(String),
-    /// A header that cannot be sent; why.
+    /// A header cannot be sent; the reason.
     #[error("a header cannot be sent: {0}")]
     BadHeader(String),
-    /// There is no way out.
+    /// The HTTP client cannot be set up.
     #[error("the way to the server cannot be made")]
     Net(#[source] wharf_net::OpenError),
-    /// The server wants to know who asks (401), or that one may not (403).
+    /// The server requires authentication (401) or denies access (403).
     #[error("{}", TurnedAway(*.status, .why.as_deref()))]
     Unauthorized {
-        /// 401 or 403; 401 where it was not even asked, since there is no login to show.
+        /// 401 or 403. Also 401 if the request was not sent because no credentials are available.
         status: u16,
-        /// What it wants, as it says; escaped.
+        /// The server's challenge, escaped.
         challenge: Option<String>,
-        /// Why nothing could be done about it, where somebody was there to do something.
+        /// The reason the authorizer could not resolve it, if there is an authorizer.
         why: Option<Box<NotAuthorized>>,
     },
-    /// The server refused by an HTTP status.
+    /// The server rejected the request with an HTTP status.
     #[error("the server refused: HTTP {status}{}", Said(.detail))]
     Status {
-        /// The status.
+        /// HTTP status.
         status: u16,
-        /// What it says; escaped.
+        /// Detail from the server, escaped.
         detail: String,
     },
-    /// The stream names an address to post to that it may not name.
+    /// The event stream announces an endpoint that is not allowed.
     #[error("the server wants messages posted to `{endpoint}`, which is not where its stream comes from ({stream})")]
     BadEndpoint {
-        /// Where to; escaped.
+        /// The announced endpoint, escaped.
         endpoint: String,
-        /// Where the stream is.
+        /// Address of the stream.
         stream: String,
     },
-    /// It was lost before it was ready.
+    /// The server was lost during startup.
     #[error("the server did not get ready: {0}")]
     Gone(Arc<Gone>),
-    /// It did not get ready in time.
+    /// The server was not ready in time.
     #[error("the server did not get ready within {}{}", Seconds(*.after), Hint(.hint))]
     TimedOut {
-        /// How long it was waited for.
+        /// Time waited.
         after: Duration,
-        /// What may explain it.
+        /// Possible explanation.
         hint: Option<String>,
     },
-    /// It refused the handshake.
+    /// The server rejected the handshake.
     #[error("the server refused the handshake: {} (code {})", Untrusted::new(.0.message.as_str()).shortened(500), .0.code)]
     Refused(RpcError),
-    /// It speaks only revisions that are not spoken here.
+    /// The server and the client have no revision in common; the revisions the server supports.
     #[error("no revision in common: the server speaks {}, Wharf speaks {} to {}", Versions(.0), Revision::ALL[0], Revision::LATEST_STATELESS)]
     NoCommonRevision(Vec<String>),
-    /// Its answer to the handshake breaks the protocol.
+    /// The server's handshake response violates the protocol.
     #[error("the server's handshake breaks the protocol: {0}")]
     Protocol(String),
 }
 
 impl ConnectCause {
-    /// Whether trying again may help. A missing command or a refused handshake stays what it is.
+    /// Reports whether a retry may succeed. A missing command or a rejected handshake is permanent.
     pub fn is_retryable(&self) -> bool {
         match self {
             Self::Spawn(error) => {
@@ -295,7 +295,7 @@ impl ConnectCause {
         }
     }
 
-    /// Whether a login would help.
+    /// Reports whether a login would help.
     pub fn needs_login(&self) -> bool {
         match self {
             Self::Unauthorized { status, why, .. } => wants_login(*status, why.as_deref()),
@@ -304,7 +304,7 @@ impl ConnectCause {
         }
     }
 
-    /// Why nothing could be done about being turned away, where somebody was there to do something.
+    /// Returns the reason the authorizer could not resolve an authorization failure, if there is one.
     pub fn not_authorized(&self) -> Option<&NotAuthorized> {
         match self {
             Self::Unauthorized { why, .. } => why.as_deref(),
@@ -315,7 +315,7 @@ impl ConnectCause {
 }
 
 impl ConnectError {
-    /// Turns a failed handshake call into what it means for connecting.
+    /// Converts the error of a failed handshake call.
     pub(crate) fn cause_of(error: CallError) -> ConnectCause {
         match error {
             CallError::Refused(error) if error.code == code::UNSUPPORTED_REVISION => {
@@ -334,7 +334,7 @@ impl ConnectError {
     }
 }
 
-/// Whether a login would help somebody who was turned away: who knows why knows best.
+/// Reports whether a login would help. The authorizer's reason takes precedence over the status.
 fn wants_login(status: u16, why: Option<&NotAuthorized>) -> bool {
     match why.map(|why| &why.remedy) {
         Some(Remedy::Login) => true,
@@ -343,10 +343,10 @@ fn wants_login(status: u16, why: Option<&NotAuthorized>) -> bool {
     }
 }
 
-/// How a reason begins that says no more than that somebody has to log in.
+/// Start of a reason that only says that a login is needed.
 const NEEDED: &str = "a login is needed";
 
-/// That a server wants to know who asks, or does not allow it; and why nothing could be done about that.
+/// Displays an authorization failure and the reason it could not be resolved.
 struct TurnedAway<'a>(u16, Option<&'a NotAuthorized>);
 
 impl fmt::Display for TurnedAway<'_> {
@@ -364,7 +364,7 @@ impl fmt::Display for TurnedAway<'_> {
     }
 }
 
-/// Why nothing could be done about it, where that is more than that nobody has done anything yet.
+/// Displays the reason, unless it only says that a login is needed.
 struct Because<'a>(&'a NotAuthorized);
 
 impl fmt::Display for Because<'_> {
@@ -374,7 +374,7 @@ impl fmt::Display for Because<'_> {
     }
 }
 
-/// What a server said, where it said anything.
+/// Displays the server's detail, if there is any.
 struct Said<'a>(&'a String);
 
 impl fmt::Display for Said<'_> {

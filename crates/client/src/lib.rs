@@ -1,8 +1,8 @@
-//! One MCP server: open a link to it, agree on a revision, call, cancel, close.
+//! Client for one MCP server: opens a link, negotiates a revision, sends calls, cancels them and closes the link.
 //!
-//! [`connect`] starts a server under a guard, [`connect_http`] dials one, and both negotiate; the [`Connection`] it gives is a cheap handle on which
-//! any number of calls run at once. Each call ends in exactly one outcome, within its deadline, and a call whose
-//! future is dropped is withdrawn. Nothing on the way decodes what it only forwards.
+//! [`connect`] starts a server under a guard, [`connect_http`] connects over HTTP, and both negotiate. The resulting
+//! [`Connection`] is a cheap handle that runs any number of calls concurrently. Each call ends in exactly one outcome
+//! within its deadline. Dropping the future of a call cancels the call. Forwarded payloads are not decoded.
 
 #![forbid(unsafe_code)]
 
@@ -52,5 +52,5 @@ pub use transport::memory::{Incoming, LocalServer, Outbox, Panicked, ServerEnd, 
 pub use transport::{ServerProcess, Transport};
 pub use wharf_guard as guard;
 pub use wharf_guard::{Containment, Exit, GuardProgram, return_large_memory};
-/// Who we are to a server, as whoever knows that says.
+/// Authorization of HTTP requests, re-exported from `wharf_net`.
 pub use wharf_net::{Authorizer, NotAuthorized, Remedy};

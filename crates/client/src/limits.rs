@@ -1,4 +1,4 @@
-//! Every bound and every delay, in one value, so that tests can scale them.
+//! Every bound and delay in one value, so that tests can scale them.
 
 use std::time::Duration;
 
@@ -6,95 +6,96 @@ use wharf_wire::Bounds;
 
 use crate::budget::ByteBudget;
 
-/// What one connection may take, hold and wait for.
+/// The resource limits and timeouts of one connection.
 #[derive(Debug, Clone)]
 #[non_exhaustive]
 pub struct Limits {
-    /// Bytes in one message, either way.
+    /// Maximum bytes of one message, in either direction.
     pub message: usize,
-    /// Bytes of a request that a server makes.
+    /// Maximum bytes of a request from the server.
     pub request: usize,
-    /// Bytes of an error's data, of a log message and of what a server says of itself; more is left out.
+    /// Maximum bytes of an error's data, of a log message and of the server's description of itself. Anything larger is
+    /// left out.
     pub remark: usize,
-    /// Bytes of large messages and results that one server may have in memory at once.
+    /// Maximum bytes of large messages and results of one server in memory at once.
     pub held: usize,
-    /// The same over all servers: connections made with clones of these limits share it.
+    /// The same over all servers: connections created with clones of these limits share it.
     pub held_in_all: ByteBudget,
-    /// Bytes of an oversized message that are read and thrown away in search of its id, before the link is given up.
+    /// Maximum bytes of an oversized message that are skipped in search of its id, before the link is closed.
     pub discard: usize,
-    /// Bytes waiting to be written before new calls are refused.
+    /// Maximum bytes in the write queue before new calls are refused.
     pub queued: usize,
-    /// Calls in flight at once.
+    /// Maximum calls in flight at once.
     pub in_flight: usize,
-    /// Structure of whatever is decoded.
+    /// Structural bounds of decoded JSON.
     pub bounds: Bounds,
-    /// Bytes of one stderr line; longer ones are cut.
+    /// Maximum bytes of one stderr line. Longer lines are cut.
     pub stderr_line: usize,
-    /// Bytes of stderr kept.
+    /// Maximum bytes of stderr held in memory.
     pub stderr_kept: usize,
-    /// Pages of one list.
+    /// Maximum pages of one list.
     pub pages: usize,
-    /// Items of one list.
+    /// Maximum items of one list.
     pub items: usize,
-    /// Bytes of one item of a list; a larger one is withheld.
+    /// Maximum bytes of one list item. A larger item is withheld.
     pub item: usize,
-    /// Bytes of one list, over all its pages.
+    /// Maximum bytes of one list, over all its pages.
     pub list: usize,
-    /// Bytes of all lists of one server that are in memory at once, those that newer ones replace included.
+    /// Maximum bytes of all lists of one server in memory at once, including lists that are being replaced.
     pub lists: usize,
-    /// The same over all servers: connections made with clones of these limits share it.
+    /// The same over all servers: connections created with clones of these limits share it.
     pub lists_in_all: ByteBudget,
-    /// Bytes of a cursor.
+    /// Maximum bytes of a cursor.
     pub cursor: usize,
-    /// How long the probe for the stateless era may go unanswered.
+    /// Timeout for the probe for the stateless era.
     pub probe: Duration,
-    /// How long a server may take to get ready.
+    /// Timeout for the server to become ready.
     pub startup: Duration,
-    /// How long a call may go without an answer or progress.
+    /// Timeout of a call without a response or progress.
     pub call: Duration,
-    /// How long a call may take at most, whatever progress it reports.
+    /// Timeout of a call regardless of progress.
     pub call_max: Duration,
-    /// How long a person may think about what a server asks; as long the clocks of its calls may stand.
+    /// Timeout for the user to answer a request from the server. The timeouts of its calls may be paused for as long.
     pub ask: Duration,
-    /// Questions a server may put to a person in a minute; more are declined unasked.
+    /// Maximum prompts to the user per minute and server. More are declined without prompting.
     pub asks_per_minute: usize,
-    /// How often a call may be answered with another question.
+    /// Maximum input-required rounds of one call.
     pub rounds: usize,
-    /// Questions in one round.
+    /// Maximum input requests in one round.
     pub round_questions: usize,
-    /// Bytes of what a server wants back with the answers.
+    /// Maximum bytes of the request state the server wants back with the inputs.
     pub round_state: usize,
-    /// How long to wait before opening a subscription again, the first time; then twice that, and so on.
+    /// Delay before the first attempt to reopen a subscription. It doubles with each attempt.
     pub listen_again: Duration,
-    /// How often to ask after a task whose server does not say.
+    /// Poll interval for a task if the server does not specify one.
     pub task_poll: Duration,
-    /// How long a handler of a server in this process may keep its thread from everything else.
+    /// Time a handler of an in-process server may block its thread before the thread is replaced.
     pub local_stall: Duration,
-    /// Requests under way over HTTP at once: each may take a connection of its own.
+    /// Maximum concurrent HTTP requests. Each may use its own connection.
     pub exchanges: usize,
-    /// How long resolving, dialling and agreeing on encryption may take.
+    /// Timeout for DNS resolution, connecting and the TLS handshake.
     pub dial: Duration,
-    /// How long a server may take to begin to answer a request for a stream.
+    /// Timeout for the response headers of a stream.
     pub headers: Duration,
-    /// How long a stream of 2024-11-05 may take to say where messages are to be posted.
+    /// Timeout for the endpoint event of a 2024-11-05 stream.
     pub endpoint: Duration,
-    /// How long to wait before a request that nobody took is made again, the first time.
+    /// Delay before the first retry of a request that was not delivered.
     pub send_again: Duration,
-    /// How long to wait before a stream is taken up again whose server does not say.
+    /// Delay before a stream is resumed if the server does not specify one.
     pub resume: Duration,
-    /// How long it is remembered that a server speaks an older form.
+    /// Time to remember that a server speaks an older transport.
     pub verdict: Duration,
-    /// How long a server may leave its input unread while something waits to be written.
+    /// Timeout for the server to read its input while data is waiting to be written.
     pub write_stall: Duration,
-    /// How long a server whose output has ended gets to tell its exit status.
+    /// Time to wait for the exit status after the server's output has ended.
     pub exit_wait: Duration,
-    /// How long output is still read after the server's own process has ended.
+    /// Time to read remaining output after the server's process has ended.
     pub drain: Duration,
-    /// What a server gets between the end of its input and SIGTERM.
+    /// Time between closing stdin and SIGTERM.
     pub stop_grace: Duration,
-    /// What it gets between SIGTERM and SIGKILL.
+    /// Time between SIGTERM and SIGKILL.
     pub term_grace: Duration,
-    /// What it gets between SIGTERM and SIGKILL once its host is gone.
+    /// Time between SIGTERM and SIGKILL once the host is gone.
     pub orphan_grace: Duration,
     /// Accepts an id echoed as `"7"` or `7.0`.
     pub lenient_ids: bool,
@@ -152,7 +153,7 @@ impl Default for Limits {
 }
 
 impl Limits {
-    /// The graces of a command that runs once and leaves: half a second each.
+    /// Sets the grace periods for a command that runs once: 500 ms each.
     #[must_use]
     pub fn one_shot(mut self) -> Self {
         self.stop_grace = Duration::from_millis(500);
@@ -160,7 +161,7 @@ impl Limits {
         self
     }
 
-    /// Divides every delay, for tests.
+    /// Divides the timeouts and delays by a factor, for tests. `local_stall` and `verdict` stay as they are.
     #[must_use]
     pub fn hurried(mut self, factor: u32) -> Self {
         for delay in [

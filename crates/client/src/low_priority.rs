@@ -1,4 +1,4 @@
-//! A thread of low priority for large messages: other threads that wake up take the processor from it at once.
+//! A low-priority thread for large messages: any other thread that wakes up preempts it.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::{OnceLock, mpsc};
@@ -6,25 +6,27 @@ use std::sync::{OnceLock, mpsc};
 use rustix::process::setpriority_process;
 use tokio::sync::oneshot;
 
-/// How much the priority is lowered, as by `nice`. The share that is left is small but not nothing.
+/// Niceness of the thread, as set by `nice`. A small share of the processor remains.
 const NICENESS: i32 = 10;
 
 type Job = Box<dyn FnOnce() + Send>;
 
-/// One thread that does one piece of work after the other. It starts with the first and ends when this is dropped.
+/// A thread that runs jobs one after the other. It starts with the first job and ends when this value is dropped.
 #[derive(Default)]
 pub struct LowPriorityThread(OnceLock<Option<mpsc::Sender<Job>>>);
 
 impl LowPriorityThread {
-    /// Does work on the thread, or on one of the runtime's that may block where the thread cannot be started. Nothing
-    /// where the work panics or the runtime is shutting down.
+    /// Runs `work` on the thread, or on the runtime's blocking pool if the thread cannot be started. Returns `None` if
+    /// `work` panics or the runtime is shutting down.
     ///
-    /// Dropped while it waits, the work is done all the same, and its result is dropped.
+    /// # Cancel safety
+    ///
+    /// Cancelling the wait does not stop the work; its result is dropped.
     pub async fn run<T: Send + 'static>(&self, work: impl FnOnce() -> T + Send + 'static) -> Option<T> {
         let (done, result) = oneshot::channel();
         let job: Job = Box::new(move || drop(done.send(work())));
         match self.0.get_or_init(start) {
-            // The thread outlives the sender, so that sending does not fail.
+            // The thread outlives the sender, so sending does not fail.
             Some(jobs) => drop(jobs.send(job)),
             None => drop(tokio::task::spawn_blocking(job)),
         }
@@ -35,10 +37,10 @@ impl LowPriorityThread {
 fn start() -> Option<mpsc::Sender<Job>> {
     let (jobs, queue) = mpsc::channel::<Job>();
     let run = move || {
-        // On Linux this concerns the calling thread alone. Lowering is always allowed.
+        // On Linux this affects only the calling thread. Lowering the priority is always allowed.
         let _ = setpriority_process(None, NICENESS);
         for job in queue {
-            // Whoever waits for it learns of a panic by getting nothing.
+            // After a panic the caller of `run` gets `None`.
             let _ = catch_unwind(AssertUnwindSafe(job));
         }
     };

@@ -1,4 +1,4 @@
-//! What a caller may say about a connection and about a call.
+//! Options of a connection and of a call.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -16,106 +16,106 @@ use crate::tap::Tap;
 use crate::trace::Step;
 use wharf_guard::GuardProgram;
 
-/// Takes the progress of one call, in order and ahead of its result.
+/// Receives the progress of one call, in order and before its result.
 ///
-/// Runs on the connection's own task: it must return at once, by handing the value on.
+/// Called on the connection's own task: it must return at once, by passing the value on.
 pub type ProgressSink = Arc<dyn Fn(Progress) + Send + Sync>;
 
-/// Hears of each step of connecting as it ends.
+/// Receives each step of connecting when it ends.
 pub type StepSink = Arc<dyn Fn(&Step) + Send + Sync>;
 
-/// Hears what a server says unasked. Runs on the connection's own task: it must return at once.
+/// Receives notifications from the server. Called on the connection's own task: it must return at once.
 pub trait Observer: Send + Sync {
-    /// A notification that belongs to no call.
+    /// Handles a notification that belongs to no call.
     fn notification(&self, method: &str, params: Option<&Raw>);
 }
 
-/// How to find out which revision a server speaks.
+/// The way to determine the revision of a server.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum Negotiation {
-    /// Ask for the stateless era first, and fall back to the handshake.
+    /// Probe for the stateless era first and fall back to the handshake.
     #[default]
     Automatic,
-    /// Begin with the handshake: for a server known not to bear the question.
+    /// Start with the handshake, for a server known not to tolerate the probe.
     Handshake,
 }
 
-/// How to connect.
+/// Options of a connection.
 #[derive(Clone, Default)]
 #[non_exhaustive]
 pub struct ConnectOptions {
-    /// What the server is called here, in errors and logs.
+    /// Name of the server in errors and logs.
     pub name: String,
-    /// The environment and working directory servers are started from.
+    /// The environment and working directory in which servers are started.
     pub surroundings: Surroundings,
-    /// Bounds and delays.
+    /// Bounds and timeouts.
     pub limits: Limits,
-    /// Which program guards the server's processes.
+    /// The program that guards the server's processes.
     pub guard: GuardProgram,
-    /// How to agree on a revision.
+    /// The way to negotiate a revision.
     pub negotiation: Negotiation,
-    /// Sees every message.
+    /// Receives every message.
     pub tap: Option<Arc<dyn Tap>>,
-    /// Takes what the server writes to stderr, and when its process begins and ends.
+    /// Receives stderr lines and the start and end of the process.
     pub process_log: Option<Arc<dyn ProcessLog>>,
-    /// Hears notifications.
+    /// Receives notifications.
     pub observer: Option<Arc<dyn Observer>>,
-    /// Hears of each step of connecting as it ends.
+    /// Receives each step of connecting when it ends.
     pub on_step: Option<StepSink>,
-    /// What is done for the server when it asks.
+    /// Handlers for requests from the server.
     pub services: Services,
-    /// Where results are kept, if that is to be shared with other connections to the same server.
+    /// Cache of results, if shared with other connections to the same server.
     pub cache: Option<Arc<Cache>>,
-    /// Says who we are to a server that is dialled, unless its own headers or its address do.
+    /// Provides credentials for an HTTP server, unless its own headers or its address contain them.
     pub authorizer: Option<Arc<dyn Authorizer>>,
-    /// With which authorization the server is spoken to, so that what is private stays apart.
+    /// Identifies the authorization in use, which separates private cached results.
     pub authorization: Authorization,
-    /// What servers spoke the last time, if that is to be shared with other connections.
+    /// Cache of detected transports, if shared with other connections.
     pub verdicts: Option<Arc<Verdicts>>,
 }
 
-/// How to make one call.
+/// Options of one call.
 #[derive(Clone, Default)]
 #[non_exhaustive]
 pub struct CallOptions {
-    /// How long to wait for an answer or for progress; the connection's limit when absent.
+    /// Timeout without a response or progress. Defaults to the connection's limit.
     pub timeout: Option<Duration>,
-    /// How long to wait at most, whatever progress is reported; the connection's limit when absent.
+    /// Timeout regardless of progress. Defaults to the connection's limit.
     pub timeout_max: Option<Duration>,
-    /// Asks the server for progress, and takes it.
+    /// Requests progress from the server and receives it.
     pub progress: Option<ProgressSink>,
-    /// Members added to the request's `_meta`, an object; what the protocol needs there goes first.
+    /// Members added to the request's `_meta`, an object. Members required by the protocol come first.
     pub meta: Option<Raw>,
-    /// Who answers what the server asks before it answers.
+    /// Handling of input requests during the call.
     pub inputs: Inputs,
-    /// Asks the server even where a fresh result is at hand.
+    /// Bypasses the cache when reading.
     pub fresh: bool,
 }
 
-/// Who answers what a server asks before it answers a call (2026-07-28).
+/// Handling of input that a server requests before it returns a result (2026-07-28).
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum Inputs {
-    /// The connection's services; the call goes on by itself.
+    /// The connection's services answer, and the call continues.
     #[default]
     Answer,
-    /// The caller, who is given the questions: [`crate::ResultKind::InputRequired`] or [`crate::ResultKind::Task`].
+    /// The caller gets the requests: [`crate::ResultKind::InputRequired`] or [`crate::ResultKind::Task`].
     Forward,
 }
 
 impl CallOptions {
-    /// How long to wait at most.
+    /// Returns the timeout of the call regardless of progress.
     pub(crate) fn total(&self, limits: &Limits) -> Duration {
         self.timeout_max.unwrap_or_else(|| limits.call_max.max(self.timeout.unwrap_or(limits.call)))
     }
 
-    /// Waits this long.
+    /// Sets the timeout.
     #[must_use]
     pub fn timeout(mut self, timeout: Duration) -> Self {
         self.timeout = Some(timeout);
         self
     }
 
-    /// Takes progress.
+    /// Sets the progress sink.
     #[must_use]
     pub fn progress(mut self, sink: impl Fn(Progress) + Send + Sync + 'static) -> Self {
         self.progress = Some(Arc::new(sink));

@@ -1,27 +1,27 @@
-//! How fast a server may send what no call waits for, and large messages: reading from it pauses where it is faster.
+//! Rate limit for large messages and for data that no call waits for. Reading pauses while the server exceeds it.
 //!
-//! Small answers to calls cost nothing here, so that calls are as fast as their server is.
+//! Small responses to calls are not counted, so calls run as fast as the server responds.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use tokio::time::Instant;
 
-/// Bytes a second of what no call waits for.
+/// Bytes per second of data that no call waits for.
 const RATE: u64 = 8 << 20;
-/// Bytes a second of large messages, which are mostly results that somebody asked for.
+/// Bytes per second of large messages, which are mostly requested results.
 const RATE_LARGE: u64 = 64 << 20;
-/// How far ahead of that a server may be with large messages: 64 MiB.
+/// Burst allowance of large messages: 64 MiB.
 const AHEAD_LARGE: Duration = Duration::from_secs(1);
-/// How far ahead with everything else: 80 MiB.
+/// Burst allowance of other data: 80 MiB.
 const AHEAD: Duration = Duration::from_secs(10);
-/// What each message or line costs besides its bytes.
+/// Bytes each message or line costs in addition to its length.
 const OVERHEAD: usize = 128;
 
-/// What one server has sent, as the time at which it would have been sent at the rate it is allowed.
+/// Rate meter of one server: the time at which its data so far would have arrived at the allowed rate.
 pub(crate) struct Pace {
     began: Instant,
-    /// Nanoseconds since the beginning.
+    /// Nanoseconds since `began`.
     due: AtomicU64,
     /// The same for large messages.
     due_large: AtomicU64,
@@ -48,10 +48,10 @@ impl Pace {
         let _ = due.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |due| Some(due.max(now) + cost));
     }
 
-    /// How long to wait before more is read, if at all.
+    /// Returns the time to wait before reading more, if any.
     pub fn pause(&self) -> Option<Duration> {
         let (due, large) = (self.due.load(Ordering::Relaxed), self.due_large.load(Ordering::Relaxed));
-        // Nothing was ever counted: the usual case needs no clock.
+        // Nothing was ever counted: the common case needs no clock.
         if due == 0 && large == 0 {
             return None;
         }
@@ -60,7 +60,7 @@ impl Pace {
         Some(pause(due, AHEAD).max(pause(large, AHEAD_LARGE))).filter(|pause| !pause.is_zero())
     }
 
-    /// Whether the server sends faster than it is allowed, if only for a moment.
+    /// Reports whether the server is above the allowed rate, even within the burst allowance.
     pub fn is_ahead(&self) -> bool {
         let due = self.due.load(Ordering::Relaxed).max(self.due_large.load(Ordering::Relaxed));
         due != 0 && due > self.now()

@@ -1,4 +1,4 @@
-//! What becomes of a server's process and what it writes beside the protocol, for whoever keeps a log.
+//! Lifecycle and stderr of a server's process, for a log.
 
 use std::fmt;
 use std::sync::Arc;
@@ -6,22 +6,22 @@ use std::time::SystemTime;
 
 use wharf_guard::Exit;
 
-/// Takes what a server writes to stderr, and when its process begins and ends.
+/// Receives stderr lines and the start and end of a server's process.
 ///
-/// Runs where the lines are read: it must return at once, by handing the text on.
+/// Called where the lines are read: it must return at once, by passing the text on.
 pub trait ProcessLog: Send + Sync {
-    /// One thing that happened.
+    /// Records one event.
     fn note(&self, server: &str, at: SystemTime, note: ProcessNote<'_>);
 }
 
-/// Something that happened to a server's process.
+/// An event of a server's process.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ProcessNote<'a> {
-    /// It was started; its number.
+    /// The process was started; its pid.
     Started(i32),
-    /// It wrote a line: untrusted, without its line end and without the server's secrets.
+    /// The process wrote a line: untrusted, without its line ending and without the server's secrets.
     Wrote(&'a str),
-    /// It ended.
+    /// The process ended.
     Ended(Exit),
 }
 

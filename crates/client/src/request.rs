@@ -1,4 +1,4 @@
-//! One request as bytes: its parameters, and the `_meta` that era and caller ask for.
+//! Encoding of one request: its params, and the `_meta` required by the era and the caller.
 
 use std::borrow::Cow;
 use std::time::Duration;
@@ -11,23 +11,23 @@ use crate::engine::{Call, Effect, Request, Reserved, Subject, WhenDropped};
 use crate::error::CallError;
 use crate::options::CallOptions;
 
-/// Follows the method's name where parameters come, and where those begin with `_meta`.
+/// Follows the method's name if there are params, and if those start with `_meta`.
 const PARAMS_OPEN: &str = r#"","params":{"#;
 const META_OPEN: &str = r#"","params":{"_meta":{"#;
 
-/// Longer than any connection lives.
+/// Longer than the lifetime of any connection.
 const FOR_EVER: Duration = Duration::from_secs(86_400 * 365);
 
-/// A request to be sent: its parameters are given as pieces of the text between the braces.
+/// A request to send. Its params are given as fragments of the text between the braces.
 #[derive(Clone, Copy)]
 pub(crate) struct Outgoing<'a> {
     pub method: &'a str,
     pub members: &'a [&'a [u8]],
     pub effect: Effect,
     pub when_dropped: WhenDropped,
-    /// The tool, prompt, resource or task the members name, where they name one.
+    /// The tool, prompt, resource or task named in the params, if any.
     pub name: Option<&'a str>,
-    /// Arguments that are repeated beside the message, by the names they have there.
+    /// Arguments repeated in headers, by header name.
     pub mirrored: &'a [(String, String)],
 }
 
@@ -36,7 +36,7 @@ impl<'a> Outgoing<'a> {
         Self { method, members, effect, when_dropped: WhenDropped::Withdraw, name: None, mirrored: &[] }
     }
 
-    /// Names what the members name.
+    /// Sets the name of the request's target.
     pub fn naming(self, name: &'a str) -> Self {
         Self { name: Some(name), ..self }
     }
@@ -46,7 +46,7 @@ impl<'a> Outgoing<'a> {
     }
 }
 
-/// What every request carries between its method and its own members; nothing in the handshake era.
+/// Returns the fixed part of every request between its method and its own members. Empty in the handshake era.
 pub(crate) fn constant_meta(revision: Revision, desk: &Desk) -> String {
     match revision.era() {
         Era::Stateless => format!("{META_OPEN}{}", crate::era::meta_members(revision, desk)),
@@ -54,7 +54,7 @@ pub(crate) fn constant_meta(revision: Revision, desk: &Desk) -> String {
     }
 }
 
-/// A tool's name as it stands between quotes.
+/// Returns a tool's name, escaped for use inside JSON quotes.
 pub(crate) fn tool_name<'a>(name: &'a str, arguments: &Raw) -> Result<Cow<'a, str>, CallError> {
     if !arguments.is_object() {
         return Err(CallError::Invalid("the arguments of a tool are a JSON object".to_owned()));
@@ -66,12 +66,12 @@ pub(crate) fn tool_name<'a>(name: &'a str, arguments: &Raw) -> Result<Cow<'a, st
     Ok(Cow::Owned(quoted[1..quoted.len() - 1].to_owned()))
 }
 
-/// The parameters of a tool call.
+/// Returns the params of a tool call.
 pub(crate) fn tool_members<'a>(name: &'a str, arguments: &'a Raw) -> [&'a [u8]; 4] {
     [b"\"name\":\"", name.as_bytes(), b"\",\"arguments\":", arguments.as_bytes()]
 }
 
-/// The members of the parameters as text. A `_meta` among them joins the one of the options.
+/// Returns the members of the params as text. Moves a `_meta` member to the options.
 pub(crate) fn members_without_meta(
     params: &Raw,
     bounds: &Bounds,
@@ -102,7 +102,7 @@ impl Connection {
     /// Sends a request, with `more` members after its own.
     pub(crate) fn send(&self, outgoing: Outgoing<'_>, more: &str, options: &CallOptions) -> Result<Call, CallError> {
         let limits = self.limits();
-        // Before the call has an id: what cannot be sent was never made.
+        // Validated before the call gets an id: an invalid request is not a call.
         let extra = options.meta.as_ref().map(|meta| extra_meta(meta, &limits.bounds)).transpose()?;
         let reserved = self.inner().open.engine.reserve(Request {
             timeout: options.timeout.unwrap_or(limits.call),
@@ -119,7 +119,7 @@ impl Connection {
         )
     }
 
-    /// Sends a request that is answered when it is over, however long that takes. Says its id before it leaves.
+    /// Sends a request without a timeout. Passes its id to `before` before sending.
     pub(crate) fn send_endless(&self, outgoing: Outgoing<'_>, before: impl FnOnce(u64)) -> Result<Call, CallError> {
         let reserved = self.inner().open.engine.reserve(Request {
             timeout: FOR_EVER,
@@ -173,14 +173,14 @@ impl Connection {
     }
 }
 
-/// What this one request has in its `_meta`, beside what every request has there.
+/// The `_meta` members specific to one request.
 #[derive(Default, Clone, Copy)]
 struct Meta<'a> {
     extra: &'a [u8],
     with_progress: bool,
 }
 
-/// The members of a caller's `_meta`, without the braces. What the protocol itself puts there cannot be overridden.
+/// Returns the members of a caller's `_meta`, without the braces. Members set by the connection are rejected.
 fn extra_meta<'a>(meta: &'a Raw, bounds: &Bounds) -> Result<&'a [u8], CallError> {
     let invalid = |what: String| CallError::Invalid(format!("`_meta`: {what}"));
     for (key, _) in members(meta, bounds).map_err(|error| invalid(error.to_string()))? {
@@ -197,15 +197,15 @@ fn extra_meta<'a>(meta: &'a Raw, bounds: &Bounds) -> Result<&'a [u8], CallError>
     Ok(inside.unwrap_or_default().trim_ascii())
 }
 
-/// Whether a text can stand between quotes as it is.
+/// Reports whether a text can be put between JSON quotes unescaped.
 pub(crate) fn is_plain(text: &str) -> bool {
     text.bytes().all(|byte| byte.is_ascii_graphic() && !matches!(byte, b'"' | b'\\'))
 }
 
-/// A tool call with everything has eighteen.
+/// A tool call with all parts has eighteen.
 const MOST_PARTS: usize = 20;
 
-/// The pieces of one request, gathered without copying them.
+/// The parts of one request, collected without copying.
 struct Parts<'a> {
     parts: [&'a [u8]; MOST_PARTS],
     used: usize,

@@ -1,110 +1,114 @@
-//! What an embedder does for servers that ask: one narrow trait for each kind of question.
+//! Services an embedder provides to servers: one narrow trait for each kind of request.
 //!
-//! Only what is here is declared to a server, and only what is declared is ever asked: a host that gives nothing is
-//! asked nothing. Every question names the server that asks.
+//! Only the services set here are declared to a server, and a server may only use declared ones. Every request names
+//! the server it comes from.
 
 use std::pin::Pin;
 use std::sync::Arc;
 
 use wharf_wire::{ElicitAnswer, Elicitation, LogLevel, LogMessage, Raw, Root, SamplingRequest, UrlRequest};
 
-/// An answer that takes its time. Dropped when nobody wants it any more.
+/// A boxed future. Dropped when its result is no longer needed.
 pub type Pending<T> = Pin<Box<dyn Future<Output = T> + Send>>;
 
-/// Puts a server's questions to a person.
+/// Presents a server's questions to the user.
 pub trait Elicitor: Send + Sync {
-    /// Whether a person can be shown a page as well as a form.
+    /// Reports whether the user can be shown a page as well as a form.
     fn shows_pages(&self) -> bool {
         false
     }
 
-    /// Asks. A form that is accepted has content that fits it; where it leaves a field out, the field's default is
-    /// filled in. Accepting a page is consent to open it, nothing more.
+    /// Asks the user. The content of an accepted form fits the form; defaults are filled in for omitted fields.
+    /// Accepting a page is consent to open it, nothing more.
     fn elicit(&self, server: &str, question: Elicitation) -> Pending<ElicitAnswer>;
 
-    /// Resolves when the person says that a page is done with, before or instead of the server's own word. Without
-    /// such a way, never.
+    /// Resolves when the user reports that a page is done, before or instead of the server's notification. Never
+    /// resolves by default.
     fn page_done(&self, server: &str, page: &UrlRequest) -> Pending<()> {
         let _ = (server, page);
         Box::pin(std::future::pending())
     }
 }
 
-/// Lets a server use a model, after a person has looked at what goes in and what comes out.
+/// Lets a server use a model, after the user has reviewed the prompt and the result.
 pub trait Sampler: Send + Sync {
-    /// Whether the model may be offered the server's tools.
+    /// Reports whether the server may offer tools to the model.
     fn uses_tools(&self) -> bool {
         false
     }
 
-    /// Generates: a `CreateMessageResult` (`role`, `content`, `model`, perhaps `stopReason`), or why not.
+    /// Generates a `CreateMessageResult` (`role`, `content`, `model`, optionally `stopReason`).
+    ///
+    /// # Errors
+    ///
+    /// [`NotSampled`] if the user declines or the model fails.
     fn sample(&self, server: &str, request: SamplingRequest) -> Pending<Result<Raw, NotSampled>>;
 }
 
-/// Why a model was not used.
+/// The reason sampling produced no result.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum NotSampled {
-    /// The person said no.
+    /// The user declined.
     Declined,
-    /// It did not work; said to the server.
+    /// Sampling failed; the message is sent to the server.
     Failed(String),
 }
 
-/// Says which directories a server may work in.
+/// Provides the roots of a server.
 pub trait RootsSource: Send + Sync {
-    /// The directories, as `file://` URIs. Must return at once.
+    /// Returns the directories as `file://` URIs. Must return at once.
     fn roots(&self, server: &str) -> Vec<Root>;
 }
 
-/// Takes what a server logs. Runs on the connection's own task: it must return at once.
+/// Receives log messages from a server. Called on the connection's own task: it must return at once.
 pub trait LogSink: Send + Sync {
-    /// One message: untrusted, and without the secrets of its server that are known here.
+    /// Handles one message: untrusted, with the known secrets of its server removed.
     fn log(&self, server: &str, message: LogMessage);
 }
 
-/// What a host does for its servers. Nothing, by default.
+/// The services a host provides to its servers. None by default.
 #[derive(Clone, Default)]
 #[non_exhaustive]
 pub struct Services {
-    /// Asks a person.
+    /// Asks the user.
     pub elicitation: Option<Arc<dyn Elicitor>>,
     /// Uses a model.
     pub sampling: Option<Arc<dyn Sampler>>,
-    /// Names directories.
+    /// Provides the roots.
     pub roots: Option<Arc<dyn RootsSource>>,
-    /// Takes logs.
+    /// Receives log messages.
     pub logs: Option<Arc<dyn LogSink>>,
-    /// From which level on; asked of the server when it has something to log to.
+    /// Minimum log level, requested from a server that supports logging.
     pub log_level: Option<LogLevel>,
-    /// Lets a server make a task of a tool call.
+    /// Allows a server to turn a tool call into a task.
     pub tasks: bool,
-    /// Says that skills are understood; they can be listed and loaded either way.
+    /// Declares support for skills. Skills can be listed and loaded without it.
     pub skills: bool,
 }
 
 impl Services {
-    /// Asks a person by this.
+    /// Sets the elicitor.
     #[must_use]
     pub fn elicitation(mut self, elicitor: impl Elicitor + 'static) -> Self {
         self.elicitation = Some(Arc::new(elicitor));
         self
     }
 
-    /// Uses a model by this.
+    /// Sets the sampler.
     #[must_use]
     pub fn sampling(mut self, sampler: impl Sampler + 'static) -> Self {
         self.sampling = Some(Arc::new(sampler));
         self
     }
 
-    /// Names directories by this.
+    /// Sets the source of the roots.
     #[must_use]
     pub fn roots(mut self, source: impl RootsSource + 'static) -> Self {
         self.roots = Some(Arc::new(source));
         self
     }
 
-    /// Takes logs from this level on.
+    /// Sets the log sink and the minimum level.
     #[must_use]
     pub fn logs(mut self, level: LogLevel, sink: impl LogSink + 'static) -> Self {
         self.log_level = Some(level);
@@ -112,14 +116,14 @@ impl Services {
         self
     }
 
-    /// Lets a server make a task of a tool call.
+    /// Allows a server to turn a tool call into a task.
     #[must_use]
     pub fn tasks(mut self) -> Self {
         self.tasks = true;
         self
     }
 
-    /// Says that skills are understood.
+    /// Declares support for skills.
     #[must_use]
     pub fn skills(mut self) -> Self {
         self.skills = true;

@@ -1,4 +1,4 @@
-//! A look at every message that passes.
+//! Observation of every message.
 
 mod masked;
 
@@ -10,47 +10,47 @@ use wharf_spec::Redactor;
 
 pub(crate) use masked::{message as masked, value as masked_value};
 
-/// Which way a message goes.
+/// Direction of a message.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Direction {
-    /// From us to the server.
+    /// From the client to the server.
     Sent,
-    /// From the server to us.
+    /// From the server to the client.
     Received,
 }
 
-/// Sees every message with its server, direction and time: `--debug`, traces and recordings are taps.
+/// Observes every message with its server, direction and time: `--debug`, traces and recordings are taps.
 ///
-/// Runs where the message passes: it must return at once. A tap that shows messages takes them masked, and escapes
-/// what it shows.
+/// Called where the message is sent or received: it must return at once. A tap that displays messages must use
+/// [`Passing::masked`] and escape the output.
 pub trait Tap: Send + Sync {
-    /// One message.
+    /// Handles one message.
     fn message(&self, passing: &Passing<'_>);
 }
 
-/// A message that passes.
+/// An observed message.
 pub struct Passing<'a> {
-    /// What the server is called here.
+    /// Configured name of the server.
     pub server: &'a str,
-    /// Which way it goes.
+    /// Direction of the message.
     pub direction: Direction,
-    /// When.
+    /// Time of the message.
     pub at: SystemTime,
-    /// The message as it is, without its line end; it may hold secrets.
+    /// The raw message without its line ending. May contain secrets.
     pub bytes: &'a [u8],
     redactor: &'a Redactor,
 }
 
 impl Passing<'_> {
-    /// The message without the secrets of its server, and without what stands under names such as `password`.
+    /// Returns the message with the server's secrets and the values of members such as `password` replaced.
     ///
-    /// What was JSON still is.
+    /// JSON input stays valid JSON.
     pub fn masked(&self) -> Cow<'_, [u8]> {
         masked(self.bytes, self.redactor)
     }
 }
 
-/// Whom a connection is with, what of it is nobody's business, and who looks on.
+/// The name, redactor and tap of a connection.
 #[derive(Clone, Default)]
 pub(crate) struct Onlooker {
     pub server: String,
@@ -59,7 +59,7 @@ pub(crate) struct Onlooker {
 }
 
 impl Onlooker {
-    /// Whether anybody looks on.
+    /// Reports whether there is a tap.
     pub fn is_there(&self) -> bool {
         self.tap.is_some()
     }

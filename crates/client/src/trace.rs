@@ -1,4 +1,4 @@
-//! What happened while connecting, step by step. `test`, `why` and `status` only render it.
+//! Trace of a connection attempt. `test`, `why` and `status` only render it.
 
 use std::fmt;
 use std::sync::Arc;
@@ -8,7 +8,7 @@ use wharf_spec::Redactor;
 
 use crate::options::StepSink;
 
-/// Every step taken, in order.
+/// The steps of a connection attempt, in order.
 #[derive(Debug, Clone, Default)]
 pub struct ConnectTrace {
     /// The steps.
@@ -20,38 +20,38 @@ pub struct ConnectTrace {
 pub struct Step {
     /// A stable name: `resolve`, `spawn`, `probe`, `respawn`, `initialize`; over HTTP `recall`, `open`, `fall back`.
     pub name: &'static str,
-    /// How it went.
+    /// Outcome of the step.
     pub outcome: StepOutcome,
-    /// How long it took.
+    /// Duration of the step.
     pub duration: Duration,
-    /// The evidence, escaped and without the secrets of the server.
+    /// Evidence, escaped and with the server's secrets removed.
     pub detail: String,
 }
 
-/// How a step went.
+/// The outcome of a step.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum StepOutcome {
-    /// As hoped.
+    /// The step succeeded.
     Fine,
-    /// Not as hoped, but there was another way.
+    /// The step failed, but an alternative was tried.
     Detour,
-    /// It ended the attempt.
+    /// The step ended the attempt.
     Failed,
 }
 
 impl ConnectTrace {
-    /// The step that ended the attempt.
+    /// Returns the step that ended the attempt.
     pub fn failed(&self) -> Option<&Step> {
         self.steps.iter().find(|step| step.outcome == StepOutcome::Failed)
     }
 
-    /// How long it all took.
+    /// Returns the total duration.
     pub fn duration(&self) -> Duration {
         self.steps.iter().map(|step| step.duration).sum()
     }
 }
 
-/// Writes a trace while connecting.
+/// Records a trace while connecting.
 pub(crate) struct Tracer {
     trace: ConnectTrace,
     began: Instant,
@@ -64,13 +64,13 @@ impl Tracer {
         Self { trace: ConnectTrace::default(), began: Instant::now(), on_step, redactor }
     }
 
-    /// Ends the current step with what was found; the next one begins.
+    /// Ends the current step with its evidence and starts the next one.
     pub fn step(&mut self, name: &'static str, outcome: StepOutcome, detail: impl fmt::Display) {
         let detail = self.redactor.redact_cut(&detail.to_string()).into_owned();
         self.say(name, outcome, detail);
     }
 
-    /// The same with words of ours, which stay even where a secret happens to be one of them.
+    /// Like [`Tracer::step`], for a detail written by the client, which is not redacted.
     pub fn say(&mut self, name: &'static str, outcome: StepOutcome, detail: impl fmt::Display) {
         let (now, detail) = (Instant::now(), detail.to_string());
         let step = Step { name, outcome, duration: now - self.began, detail };
@@ -81,7 +81,7 @@ impl Tracer {
         self.trace.steps.push(step);
     }
 
-    /// The last step did not end the attempt after all: there is another way.
+    /// Marks the last failed step as a detour, because an alternative is tried.
     pub fn excuse(&mut self) {
         if let Some(step) = self.trace.steps.last_mut().filter(|step| step.outcome == StepOutcome::Failed) {
             step.outcome = StepOutcome::Detour;

@@ -1,7 +1,7 @@
-//! What the user has agreed to run or to contact, on disk.
+//! The user's approvals of project servers, stored on disk.
 //!
-//! An approval is about a server of one file of one project, and about exactly what would run: [`Approvable`] says what
-//! that is. The file is private and stands outside every project, so that no project can approve itself.
+//! An approval applies to one server of one file of one project, and to exactly the content described by
+//! [`Approvable`]. The file is private and outside of every project, so that a project cannot approve itself.
 
 mod approvable;
 mod entry_points;
@@ -22,16 +22,16 @@ pub use approvable::{Approvable, ApprovalDigest};
 
 use crate::Described;
 
-/// The number of the file's form.
+/// Schema version of the file.
 const SCHEMA: u64 = 1;
 
-/// The file of approvals. Blocks.
+/// The approvals file. Operations block.
 #[derive(Debug, Clone)]
 pub struct Approvals {
     document: Document,
 }
 
-/// What an approval is about.
+/// Identifies the server that an approval applies to.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ApprovalKey {
     project: String,
@@ -39,48 +39,48 @@ pub struct ApprovalKey {
     server: String,
 }
 
-/// Everything that was approved, at the moment it was read.
+/// A snapshot of all approvals.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Approved(Vec<Record>);
 
-/// How a server stands with the user.
+/// Approval state of a server.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum ApprovalState {
-    /// Exactly this was approved.
+    /// The server is approved in its current form.
     Approved,
-    /// Nothing was.
+    /// The server has not been approved.
     Needed,
-    /// Something else was.
+    /// The server was approved in a different form.
     Changed {
-        /// What it was, as it was shown then.
+        /// The lines shown at the time of approval.
         before: Vec<String>,
     },
 }
 
-/// Why approvals were not read or not written.
+/// Error from reading or writing approvals.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum ApprovalsError {
-    /// The file holds something else.
+    /// The file does not contain approvals.
     #[error("`{}` holds no approvals", .path.display())]
     Damaged {
         /// The file.
         path: PathBuf,
-        /// What is wrong with it.
+        /// Parse error.
         source: serde_json::Error,
     },
-    /// A newer Wharf has written it.
+    /// The file was written by a newer version of Wharf.
     #[error("`{}` is of schema {found}, and only {SCHEMA} is known here", .path.display())]
     Newer {
         /// The file.
         path: PathBuf,
-        /// What it says.
+        /// Schema version found in the file.
         found: u64,
     },
-    /// It was not read.
+    /// The file cannot be read.
     #[error(transparent)]
     Load(#[from] LoadError),
-    /// It was not written.
+    /// The file cannot be written.
     #[error(transparent)]
     Save(SaveError),
 }
@@ -102,18 +102,18 @@ struct Form {
 }
 
 impl Approvals {
-    /// Names the file. Nothing is opened yet.
+    /// Creates a handle for the file at this path. Does not open it.
     pub fn at(path: impl Into<PathBuf>) -> Self {
         Self { document: Document::at(path, Privacy::Private) }
     }
 
-    /// Reads all of them. A file that is not there approves nothing.
+    /// Loads all approvals. A missing file contains none.
     pub fn load(&self) -> Result<Approved, ApprovalsError> {
         let loaded = self.document.load()?;
         self.read(loaded.as_ref().map(|loaded| loaded.bytes.as_slice()))
     }
 
-    /// Remembers that exactly this was approved, in place of what was before.
+    /// Records an approval of the server in exactly this form. Replaces an earlier one.
     pub fn approve(&self, key: &ApprovalKey, what: &Approvable, at: SystemTime) -> Result<(), ApprovalsError> {
         let since = at.duration_since(UNIX_EPOCH).unwrap_or(Duration::ZERO);
         let record =
@@ -124,7 +124,7 @@ impl Approvals {
         })
     }
 
-    /// Forgets an approval, and says whether there was one.
+    /// Removes an approval. Returns whether there was one.
     pub fn revoke(&self, key: &ApprovalKey) -> Result<bool, ApprovalsError> {
         let mut was_there = false;
         self.update(|records| {
@@ -134,24 +134,24 @@ impl Approvals {
         Ok(was_there)
     }
 
-    /// Forgets what was approved in a project, of one server or of all, whether they are still configured or not. Gives
-    /// the names of the servers, sorted.
+    /// Removes the approvals of a project, for one server or for all, including servers that are no longer configured.
+    /// Returns the sorted names of the servers.
     pub fn revoke_where(&self, project: &Path, server: Option<&str>) -> Result<Vec<String>, ApprovalsError> {
         let project = look::spelt(&whole(project));
         let is_meant = |key: &ApprovalKey| key.project == project && server.is_none_or(|server| key.server == server);
         let mut names = BTreeSet::new();
         self.update(|records| {
-            // It is asked again where somebody else wrote in between.
+            // The closure runs again after a concurrent write, so the names are replaced.
             names = records.iter().filter(|known| is_meant(&known.key)).map(|known| known.key.server.clone()).collect();
             records.retain(|known| !is_meant(&known.key));
         })?;
         Ok(names.into_iter().collect())
     }
 
-    /// Compares what would run now with what was approved. Blocks.
+    /// Compares the server in its current form with the approval. Blocks.
     ///
     /// # Errors
-    /// A refusal where it is not the same, or where nothing is approved any more.
+    /// Returns a refusal if they differ or if there is no approval.
     pub(crate) fn check_launch(
         &self,
         key: &ApprovalKey,
@@ -194,7 +194,7 @@ impl Approvals {
     }
 
     fn read(&self, bytes: Option<&[u8]>) -> Result<Approved, ApprovalsError> {
-        /// What every form has.
+        /// The member that all schema versions share.
         #[derive(Deserialize)]
         struct Numbered {
             schema: u64,
@@ -214,12 +214,12 @@ impl Approvals {
 }
 
 impl Approved {
-    /// Whether anything was approved of this server, so that it is worth looking at what it is now.
+    /// Reports whether there is any approval of this server. If not, its current form need not be inspected.
     pub fn knows(&self, key: &ApprovalKey) -> bool {
         self.0.iter().any(|known| known.key == *key)
     }
 
-    /// How a server of this digest stands.
+    /// Returns the approval state of a server with this digest.
     pub fn state(&self, key: &ApprovalKey, digest: ApprovalDigest) -> ApprovalState {
         match self.0.iter().find(|known| known.key == *key) {
             None => ApprovalState::Needed,
@@ -230,7 +230,7 @@ impl Approved {
 }
 
 impl ApprovalKey {
-    /// A server of a file of a project. Links are followed, so that one project has one name.
+    /// Creates the key of a server in a file of a project. Resolves symbolic links, so that each project has one key.
     pub fn of(project: &Path, file: &Path, server: &str) -> Self {
         let folder = whole(project);
         let file = whole(&folder.join(file.strip_prefix(project).unwrap_or(file)));
@@ -243,7 +243,7 @@ fn whole(path: &Path) -> PathBuf {
 }
 
 impl ApprovalsError {
-    /// What to do about it.
+    /// Returns a suggested fix.
     pub fn fix(&self) -> String {
         match self {
             Self::Damaged { path, .. } => format!("remove it and approve anew: rm {}", path.display()),

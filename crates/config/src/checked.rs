@@ -1,4 +1,4 @@
-//! An object held against the keys it may have. What is wrong is said once, with both places where there are two.
+//! Validation of an object against a table of known keys.
 
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;
@@ -10,18 +10,18 @@ use wharf_spec::Untrusted;
 use crate::fields::{Field, Kind};
 use crate::tree::{Member, Node, Position, Value};
 
-/// What was found of the keys an object may have, each with a value of the right kind.
+/// The known members of an object, each with a value of the right type.
 pub(crate) struct Checked<'a> {
     found: Vec<(&'static Field, &'a Member)>,
-    /// The first member of each key, whether its value is right or not.
+    /// The first member of each known key, including those with an invalid value.
     seen: Vec<(&'static Field, &'a Member)>,
-    /// Keys nobody knows.
+    /// Members with unknown keys.
     pub unknown: Vec<&'a Member>,
-    /// What is wrong.
+    /// Problems found.
     pub faults: Vec<Fault>,
 }
 
-/// Something wrong, before it is known in which file.
+/// A problem at a position, without the file.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Fault {
     pub code: &'static str,
@@ -41,11 +41,11 @@ impl Fault {
     }
 }
 
-/// Holds an object against tables of keys. Members of the wrong kind are faults and count as absent.
+/// Validates an object against tables of keys. Members of the wrong type are reported and treated as absent.
 pub(crate) fn check<'a>(members: &'a [Member], tables: &[&'static [Field]]) -> Checked<'a> {
     let mut checked = Checked { found: Vec::new(), seen: Vec::new(), unknown: Vec::new(), faults: Vec::new() };
     let is_known = |key: &str| tables.iter().copied().flatten().any(|field| field.is_called(key));
-    // Keys that begin with `_` are comments, of which there may be any number.
+    // Keys that start with `_` are comments and may repeat.
     let others = members.iter().filter(|member| !member.key.starts_with('_') && !is_known(&member.key));
     checked.faults.extend(duplicates(others, str::to_owned));
     for member in members {
@@ -65,7 +65,7 @@ impl<'a> Checked<'a> {
             return;
         }
         self.seen.push((field, member));
-        // Null is what programs write for what is not there.
+        // Many programs write null for an absent value.
         if member.node.value == Value::Null {
             return;
         }
@@ -81,7 +81,7 @@ impl<'a> Checked<'a> {
         }
     }
 
-    /// The member of a key, however it was spelt.
+    /// Returns the member of a key, in any accepted spelling.
     pub fn member(&self, name: &str) -> Option<&'a Member> {
         self.found.iter().find(|(field, _)| field.name == name).map(|(_, member)| *member)
     }
@@ -128,7 +128,7 @@ fn twice(member: &Member, first: &Member) -> Fault {
     Fault::new("duplicate_key", member.at, text).fix("keep one of them")
 }
 
-/// Names that stand twice in a map of the user's own names. Those of headers differ by more than case.
+/// Reports duplicate names in a map of user-defined names. Header names are compared case-insensitively.
 fn repeated(field: &Field, member: &Member) -> Vec<Fault> {
     let spelling = if field.name == "headers" { str::to_ascii_lowercase } else { str::to_owned };
     match field.kind {
@@ -149,7 +149,7 @@ fn duplicates<'a>(members: impl IntoIterator<Item = &'a Member>, spelling: fn(&s
     faults
 }
 
-/// A whole number, if it is one.
+/// Returns the value as an integer, if it is one.
 pub(crate) fn number(node: &Node) -> Option<u64> {
     match &node.value {
         Value::Number(text) => text.parse().ok(),
@@ -157,7 +157,7 @@ pub(crate) fn number(node: &Node) -> Option<u64> {
     }
 }
 
-/// What does not fit a kind: where, and what was wanted.
+/// Returns the position of a type mismatch and a description of the expected type.
 fn misfit(kind: Kind, node: &Node) -> Option<(Position, String)> {
     let wanted = |fits: bool, wanted: &str| (!fits).then(|| (node.at, format!("{wanted}, but {}", node.value.kind())));
     match kind {
@@ -207,7 +207,7 @@ fn whole(node: &Node, range: RangeInclusive<u64>) -> Option<(Position, String)> 
     }
 }
 
-/// A key as it may be shown.
+/// Escapes and shortens a key for display.
 pub(crate) fn shown(key: &str) -> String {
     Untrusted::new(key).shortened(80).to_string()
 }

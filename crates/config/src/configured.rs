@@ -1,4 +1,4 @@
-//! A server as a configuration describes it.
+//! A server as defined in a configuration file.
 
 use std::time::Duration;
 
@@ -6,156 +6,156 @@ use wharf_spec::{Backoff, HttpForm, ServerName};
 
 use crate::{ApprovalDigest, EntrySite, Layer, Place, Problem};
 
-/// A value and where it stands.
+/// A value and its location.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Sited<T> {
     /// The value.
     pub value: T,
-    /// Where it stands.
+    /// Location of the value.
     pub place: Place,
 }
 
-/// A server of a configuration, whether it can be used or not.
+/// A configured server, valid or not.
 #[derive(Debug, Clone, PartialEq)]
 #[non_exhaustive]
 pub struct Configured {
-    /// What it is called.
+    /// Name of the server.
     pub name: ServerName,
-    /// The layer it stands in.
+    /// Layer that defines the server.
     pub layer: Layer,
-    /// Where its key stands.
+    /// Location of its key.
     pub place: Place,
-    /// Whether it is switched on.
+    /// Set if the server is enabled.
     pub enabled: bool,
-    /// Whether it may be used.
+    /// Approval status.
     pub approval: Approval,
-    /// The entry as it was written.
+    /// The entry as written.
     pub written: serde_json::Map<String, serde_json::Value>,
-    /// What it is, or what is wrong with it; then there is at least one problem.
+    /// The parsed definition, or at least one problem.
     pub described: Result<Described, Vec<Problem>>,
 }
 
-/// Whether somebody has agreed to a server.
+/// Approval status of a configured server.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Approval {
-    /// It is the user's own.
+    /// The server is the user's own and needs no approval.
     NotNeeded,
-    /// The user has approved exactly this, under this digest.
+    /// The user has approved the server in its current form, with this digest.
     Approved(ApprovalDigest),
-    /// Nobody has approved it.
+    /// The user has not approved the server.
     Needed,
-    /// The user has approved something else of that name, in that file.
+    /// The user has approved a different form of this server.
     Changed,
 }
 
-/// A server as it was written: nothing is expanded yet.
+/// A server definition as written, before expansion.
 #[derive(Debug, Clone, PartialEq)]
 #[non_exhaustive]
 pub struct Described {
-    /// How it is reached.
+    /// Transport settings.
     pub reach: Reach,
-    /// What its paths are relative to, and where it starts.
+    /// Base directory of relative paths, and start directory.
     pub site: EntrySite,
-    /// Whether `${…}` is expanded.
+    /// Expands `${…}` references.
     pub expands: bool,
-    /// Allows its tools where no rule says otherwise.
+    /// Allows the server's tools if no permission rule matches.
     pub trust: bool,
-    /// Starts with its first use.
+    /// Starts the server on first use.
     pub lazy: bool,
-    /// Shows its messages.
+    /// Shows the server's messages.
     pub debug: bool,
-    /// Globs of the tools that are used.
+    /// Globs of the tools to offer.
     pub include_tools: Option<Vec<String>>,
-    /// Globs of the tools that are not.
+    /// Globs of the tools to withhold.
     pub exclude_tools: Vec<String>,
-    /// How long a call may take.
+    /// Call timeout.
     pub timeout: Option<Duration>,
-    /// The same for single tools, by glob.
+    /// Call timeouts of single tools, by glob.
     pub tool_timeouts: Vec<(String, Duration)>,
-    /// How long it may take to get ready.
+    /// Maximum time for the server to become ready.
     pub startup_timeout: Option<Duration>,
-    /// Calls it is given at once.
+    /// Maximum number of concurrent calls.
     pub max_concurrent: Option<usize>,
-    /// What happens when it is lost: `false` is nothing.
+    /// Reconnection settings. `Err(false)` disables reconnection, `Err(true)` enables the default.
     pub reconnect: Option<Result<Backoff, bool>>,
-    /// Asks it whether it is there, this long after it was last used.
+    /// Idle time after which a health check is sent.
     pub health_check: Option<Duration>,
-    /// Stops it when lazy and idle this long.
+    /// Idle time after which a lazy server is stopped.
     pub idle_stop: Option<Duration>,
-    /// Keeps results of tools that only read.
+    /// Lifetime of cached results of read-only tools.
     pub keep_results: Option<Duration>,
-    /// Keys nobody here knows, and where they stand.
+    /// Unknown keys and their locations.
     pub unknown: Vec<Sited<String>>,
 }
 
-/// How a server is reached.
+/// Transport of a server definition.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Reach {
-    /// By starting it.
+    /// A local server, started as a child process.
     Stdio(Box<DescribedStdio>),
-    /// By dialling it.
+    /// A remote server, reached over HTTP.
     Http(Box<DescribedHttp>),
 }
 
-/// A server to be started.
+/// Definition of a local server.
 #[derive(Debug, Clone, PartialEq)]
 #[non_exhaustive]
 pub struct DescribedStdio {
-    /// The program.
+    /// Program to start.
     pub command: Sited<String>,
-    /// Its arguments.
+    /// Arguments.
     pub args: Vec<Sited<String>>,
-    /// Where it runs.
+    /// Working directory.
     pub cwd: Option<Sited<String>>,
     /// Variables by name.
     pub env: Vec<(String, Sited<String>)>,
-    /// Names of variables handed down from the surroundings.
+    /// Names of variables inherited from the host's environment.
     pub env_vars: Vec<Sited<String>>,
-    /// A file of variables.
+    /// File with further variables.
     pub env_file: Option<Sited<String>>,
-    /// Hands the whole environment down.
+    /// Passes on the whole environment.
     pub inherit_env: bool,
 }
 
-/// A server to be dialled.
+/// Definition of a remote server.
 #[derive(Debug, Clone, PartialEq)]
 #[non_exhaustive]
 pub struct DescribedHttp {
-    /// Its address.
+    /// URL of the server.
     pub url: Sited<String>,
-    /// Which form of the protocol it speaks.
+    /// HTTP transport.
     pub form: HttpForm,
     /// Headers by name.
     pub headers: Vec<(String, Sited<String>)>,
-    /// The proxy to go through.
+    /// Proxy URL.
     pub proxy: Option<Sited<String>>,
-    /// Files of certificates to trust.
+    /// Files of trusted CA certificates.
     pub ca: Vec<Sited<String>>,
-    /// The client's own certificate.
+    /// File with the client certificate.
     pub client_cert: Option<Sited<String>>,
-    /// Repeats arguments in headers where a schema says so.
+    /// Copies arguments into headers where a tool's schema asks for it.
     pub mirror_arguments: bool,
-    /// How to log in.
+    /// Login settings.
     pub oauth: Option<Oauth>,
 }
 
-/// How to log in at a server: what stands under the names of [`crate::fields::OAUTH`].
+/// Login settings of a server, with the keys of [`crate::fields::OAUTH`].
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Oauth {
-    /// Its texts by name, in the order of the table.
+    /// String values by key, in table order.
     pub texts: Vec<(&'static str, Sited<String>)>,
-    /// The port a login comes back to.
+    /// Loopback port for the login callback.
     pub callback_port: Option<u16>,
 }
 
 impl Oauth {
-    /// The text of this name.
+    /// Returns the value of a key.
     pub fn text(&self, name: &str) -> Option<&Sited<String>> {
         self.texts.iter().find(|(other, _)| *other == name).map(|(_, text)| text)
     }
 
-    /// Every text of it.
+    /// Returns all string values.
     pub(crate) fn texts(&self) -> impl Iterator<Item = &Sited<String>> {
         self.texts.iter().map(|(_, text)| text)
     }

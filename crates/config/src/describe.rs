@@ -1,4 +1,4 @@
-//! An entry that stands in no file yet, read as if it did.
+//! Validation of an entry that is not stored in a file yet.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -12,19 +12,18 @@ use crate::format::{Format, read};
 use crate::tree::Unreadable;
 use crate::{Described, Place, Problem, Severity};
 
-/// An entry as it would be read.
+/// The result of validating an entry.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Draft {
-    /// What it is, or what is wrong with it.
+    /// The parsed definition, or the problems that make it invalid.
     pub described: Result<Described, Vec<Problem>>,
-    /// Whether it is switched on.
+    /// Set if the server is enabled.
     pub enabled: bool,
-    /// What is odd about it but costs nothing.
+    /// Problems that do not make the entry invalid.
     pub warnings: Vec<Problem>,
 }
 
-/// Reads an entry of this server as if it stood in a file, for whoever is about to write it there. Places in what is
-/// wrong are in the entry as compact JSON, and of little use.
+/// Validates an entry before it is written to a file. Positions of problems refer to the entry as compact JSON.
 pub fn describe(name: &ServerName, written: &Map<String, Value>) -> Draft {
     let file: Arc<Path> = Arc::from(Path::new(name.as_str()));
     let problem = |fault: &Fault, severity| Problem {

@@ -1,8 +1,9 @@
-//! Changes to a configuration file that leave everything else as somebody wrote it.
+//! Format-preserving edits of a configuration file.
 //!
-//! Each change takes a text and gives the text that replaces it; [`ConfigFile`] carries one out on disk, where of
-//! concurrent changes none is lost. Comments, order, keys nobody here knows, indentation, line ends and a byte order
-//! mark stay. What cannot be read, or was written by a newer Wharf, is refused and not touched.
+//! Each edit takes a text and returns the text that replaces it. [`ConfigFile`] applies an edit to a file without
+//! losing concurrent changes. Comments, order, unknown keys, indentation, line endings and a byte order mark are
+//! preserved. A text that cannot be parsed, or that was written by a newer version of Wharf, is rejected and left
+//! unchanged.
 
 mod file;
 mod refusal;
@@ -18,43 +19,43 @@ pub use refusal::Refusal;
 
 use sheet::{Holder, Sheet};
 
-/// A text with a change in it.
+/// An edited text.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Edited {
-    /// The whole text. The same as before where nothing happened.
+    /// The whole text. Identical to the original if nothing changed.
     pub text: String,
-    /// What happened.
+    /// Outcome of the edit.
     pub change: Change,
 }
 
-/// What a change came to, and what stood there before, for whoever wants to undo it.
+/// Outcome of an edit, with the previous value for an undo.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Change {
-    /// It was not there and is now.
+    /// The value is new.
     Added,
-    /// It was there and is another now.
+    /// The value was replaced.
     Replaced(Value),
-    /// It is not there any more.
+    /// The value was removed.
     Removed(Value),
-    /// It was like that already.
+    /// The value was already set.
     Unchanged,
-    /// There is nothing to change.
+    /// The value to change does not exist.
     NotThere,
 }
 
 impl Change {
-    /// Whether the text is another now.
+    /// Reports whether the text changed.
     pub fn is_change(&self) -> bool {
         !matches!(self, Self::Unchanged | Self::NotThere)
     }
 }
 
-/// Writes a server's entry. Of one that is there, members that stay the same keep their comments and their places.
+/// Sets a server's entry. In an existing entry, unchanged members retain their comments and order.
 pub fn set_server(text: &str, name: &ServerName, entry: &Map<String, Value>) -> Result<Edited, Refusal> {
     edited(text, |sheet| sheet.servers_for(name.as_str())?.set(name.as_str(), &Value::Object(entry.clone())))
 }
 
-/// Removes a server's entry, with the comments inside it and on its line.
+/// Removes a server's entry, including the comments inside it and on its line.
 pub fn remove_server(text: &str, name: &ServerName) -> Result<Edited, Refusal> {
     edited(text, |sheet| match sheet.servers_with(name.as_str())? {
         Some(servers) => Ok(servers.remove(name.as_str())),
@@ -62,12 +63,12 @@ pub fn remove_server(text: &str, name: &ServerName) -> Result<Edited, Refusal> {
     })
 }
 
-/// Switches a server on or off. One that is there only to switch a lower layer's off is removed to switch it on.
+/// Enables or disables a server. To enable it, an entry that only disables a server of a lower layer is removed.
 pub fn set_enabled(text: &str, name: &ServerName, enabled: bool) -> Result<Edited, Refusal> {
     edited(text, |sheet| {
         let Some(servers) = sheet.servers_with(name.as_str())? else { return Ok(Change::NotThere) };
         let old = servers.value(name.as_str()).unwrap_or_default();
-        // Absent means on.
+        // Without the key the server is enabled.
         let says = |key: &str, flag: bool| old.get(key) == Some(&Value::Bool(flag));
         let is_on = !says("enabled", false) && !says("disabled", true);
         if is_on == enabled {
@@ -88,17 +89,17 @@ pub fn set_enabled(text: &str, name: &ServerName, enabled: bool) -> Result<Edite
     })
 }
 
-/// Adds a rule at the end of `permissions`, unless it stands there already.
+/// Appends a rule to `permissions`, unless it is already there.
 pub fn add_rule(text: &str, rule: &Map<String, Value>) -> Result<Edited, Refusal> {
     edited(text, |sheet| sheet.root()?.push("permissions", &Value::Object(rule.clone())))
 }
 
-/// Removes a rule from `permissions`, to take back what [`add_rule`] did.
+/// Removes a rule from `permissions`. Reverts [`add_rule`].
 pub fn remove_rule(text: &str, rule: &Map<String, Value>) -> Result<Edited, Refusal> {
     edited(text, |sheet| sheet.root()?.pull("permissions", &Value::Object(rule.clone())))
 }
 
-/// Writes a value under a path of keys, and makes the objects on the way. The path is not empty.
+/// Sets the value at a path of keys. Creates missing objects on the path. An empty path has no effect.
 pub fn set_setting(text: &str, path: &[&str], value: &Value) -> Result<Edited, Refusal> {
     edited(text, |sheet| {
         let Some((last, way)) = path.split_last() else { return Ok(Change::NotThere) };
@@ -107,7 +108,7 @@ pub fn set_setting(text: &str, path: &[&str], value: &Value) -> Result<Edited, R
     })
 }
 
-/// Removes the value under a path of keys.
+/// Removes the value at a path of keys.
 pub fn remove_setting(text: &str, path: &[&str]) -> Result<Edited, Refusal> {
     edited(text, |sheet| {
         let Some((last, way)) = path.split_last() else { return Ok(Change::NotThere) };
@@ -130,8 +131,8 @@ fn edited(text: &str, edit: impl FnOnce(&Sheet) -> Result<Change, Refusal>) -> R
 }
 
 impl Sheet {
-    /// The object that a server of this name belongs in: the one that has it, the first there is, or else a new one in
-    /// the shape of the file.
+    /// Returns the object that a server of this name belongs in: the one that has it, else the first existing one, else
+    /// a new one that suits the file.
     fn servers_for(&self, name: &str) -> Result<Holder, Refusal> {
         let root = self.root()?;
         let holders = self.servers()?;
@@ -144,12 +145,12 @@ impl Sheet {
         }
     }
 
-    /// The object that has a server of this name, if there is one.
+    /// Returns the object that has a server of this name, if there is one.
     fn servers_with(&self, name: &str) -> Result<Option<Holder>, Refusal> {
         Ok(self.servers()?.into_iter().find(|servers| servers.has(name)))
     }
 
-    /// The objects that hold servers. A file may have them in both shapes, and a name only once in all.
+    /// Returns the objects that hold servers. A file may use both shapes, but each name only once.
     fn servers(&self) -> Result<Vec<Holder>, Refusal> {
         let root = self.root()?;
         let mut holders = Vec::new();

@@ -1,4 +1,4 @@
-//! One server's entry, from its members to what they describe.
+//! Parsing of a server's entry.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -13,28 +13,28 @@ use crate::place::Place;
 use crate::site::EntrySite;
 use crate::tree::{Node, Position, Value};
 
-/// What an entry says.
+/// Content of an entry.
 pub(crate) enum Said {
-    /// Only that the server of a lower layer is off.
+    /// The entry only disables a server of a lower layer.
     Off,
-    /// A server.
+    /// The entry defines a server.
     Server(Box<Described>),
-    /// Nothing that can be used.
+    /// The entry is invalid.
     Bad(Vec<Fault>),
 }
 
-/// An entry as it was read.
+/// A parsed entry.
 pub(crate) struct Entry {
     pub said: Said,
     pub enabled: bool,
-    /// What is odd but costs nothing.
+    /// Problems that do not make the entry invalid.
     pub warnings: Vec<Fault>,
 }
 
-/// Shorter times than this are likely to be seconds.
+/// Minimum plausible timeout. A smaller value is probably meant in seconds.
 const SHORT: Duration = Duration::from_millis(100);
 
-/// Reads an entry of the server with this id.
+/// Parses the entry of the server with this id.
 pub(crate) fn read(id: &str, node: &Node, file: &Arc<Path>, expands: bool) -> Entry {
     let Value::Map(members) = &node.value else {
         let fault =
@@ -70,7 +70,7 @@ pub(crate) fn read(id: &str, node: &Node, file: &Arc<Path>, expands: bool) -> En
     Entry { said, enabled, warnings }
 }
 
-/// Keys nobody knows, with what may have been meant.
+/// Reports unknown keys, each with the most similar known key.
 pub(crate) fn unknown(fields: &Checked<'_>, known: &'static [Field]) -> Vec<Fault> {
     let names = || known.iter().flat_map(|field| std::iter::once(field.name).chain(field.also.iter().copied()));
     let fault = |member: &&crate::tree::Member| {
@@ -90,7 +90,7 @@ struct Reading<'a> {
     fields: &'a Checked<'a>,
 }
 
-/// How a server says that it is reached.
+/// Transport of a server.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Way {
     Stdio,
@@ -128,7 +128,7 @@ impl Reading<'_> {
         }
     }
 
-    /// What it says it is, or what its other keys say.
+    /// Returns the transport given by `type`, or else the one implied by the other keys.
     fn way(&self) -> Result<Way, Fault> {
         let (command, url) =
             (self.fields.member("command"), self.fields.member("url").or(self.fields.member("httpUrl")));
@@ -248,7 +248,7 @@ impl Reading<'_> {
         }
     }
 
-    /// What no program can be given: variables without a proper name, and texts that the system would cut off.
+    /// Reports values that cannot be passed to a program: invalid variable names and texts with a NUL.
     fn unusable(&self) -> Vec<Fault> {
         let named = self.fields.map("env").iter().map(|member| (member.key.as_str(), member.at));
         let names = named.chain(self.fields.texts("envVars"));
@@ -262,7 +262,7 @@ impl Reading<'_> {
         bad.chain(texts.map(|(_, at)| Fault::new("nul", at, "a text has a NUL in it").fix("remove it"))).collect()
     }
 
-    /// What can be read and is hardly what was meant.
+    /// Reports values that are valid but probably not intended.
     fn oddities(&self) -> Vec<Fault> {
         let mut odd = Vec::new();
         if let Some((command, at)) = self.fields.text("command") {
@@ -288,7 +288,7 @@ impl Reading<'_> {
     }
 }
 
-/// `false`, `true`, or how often and how soon. What is not said is as ever.
+/// Reads `reconnect`: a boolean, or an object of backoff settings. Missing members have their defaults.
 fn reconnect(node: &Node) -> Result<Backoff, bool> {
     match node.value {
         Value::Bool(flag) => Err(flag),

@@ -1,15 +1,18 @@
-//! Files of variables: `NAME=value` on each line, as many programs read them.
+//! Env files: one `NAME=value` per line.
 
 use std::fs::File;
 use std::io::Read as _;
 use std::path::Path;
 
-/// The most such a file may weigh.
+/// Maximum bytes of an env file.
 const LIMIT: u64 = 1 << 20;
 
-/// Reads a file; says why where it cannot.
+/// Reads an env file.
+///
+/// # Errors
+/// Returns the reason if the file cannot be read or parsed.
 pub(crate) fn read(path: &Path) -> Result<Vec<(String, String)>, String> {
-    // Opening a pipe would wait for somebody to write.
+    // Opening a pipe would block until there is a writer.
     let metadata = std::fs::metadata(path).map_err(|error| error.to_string())?;
     if !metadata.is_file() {
         return Err("it is not a regular file".to_owned());
@@ -23,7 +26,8 @@ pub(crate) fn read(path: &Path) -> Result<Vec<(String, String)>, String> {
     parse(&text)
 }
 
-/// Comments begin with `#`; quotes around a value are taken off, and between double quotes `\n`, `\"` and `\\` count.
+/// Parses lines of `NAME=value`. Comments start with `#`. Quotes around a value are removed, and double quotes allow
+/// the escapes `\n`, `\"` and `\\`.
 fn parse(text: &str) -> Result<Vec<(String, String)>, String> {
     let mut found = Vec::new();
     for (number, line) in text.trim_start_matches('\u{feff}').lines().enumerate() {
@@ -35,7 +39,7 @@ fn parse(text: &str) -> Result<Vec<(String, String)>, String> {
         let name = line.split_once('=').map(|(name, value)| (name.trim(), value.trim()));
         match name {
             Some((name, value)) if is_name(name) => found.push((name.to_owned(), unquoted(value))),
-            // The line itself may hold a secret.
+            // Do not include the line: it may hold a secret.
             _ => return Err(format!("line {} is not NAME=value", number + 1)),
         }
     }
@@ -51,8 +55,8 @@ fn unquoted(value: &str) -> String {
     quoted(value).unwrap_or_else(plain)
 }
 
-/// What stands between quotes, if that is all there is but for a comment. Read in one pass, so that what an escape
-/// gives is not taken for the beginning of another.
+/// Returns the text between quotes, if only a comment follows. Reads in one pass, so that the result of an escape does
+/// not start another one.
 fn quoted(value: &str) -> Option<String> {
     let mut letters = value.chars();
     let quote = letters.next().filter(|first| matches!(first, '"' | '\''))?;

@@ -1,72 +1,72 @@
-//! `${VAR}` and its kin.
+//! Expansion of `${…}` references.
 //!
-//! `${VAR}` and `${env:VAR}` are a variable, `${VAR:-default}` one with a default, `${secret:NAME}` a secret that is
-//! kept elsewhere, `${project}` the project's directory, and `$${` is a literal `${`. A bare `$VAR` is text.
+//! `${VAR}` and `${env:VAR}` refer to a variable, `${VAR:-default}` to one with a default, `${secret:NAME}` to a stored
+//! secret and `${project}` to the project's directory. `$${` is a literal `${`. A bare `$VAR` is literal.
 
 use std::path::Path;
 
 use wharf_spec::{Surroundings, Untrusted};
 
-/// Finds secrets by name; says why where there is none.
+/// A function that returns a secret by name, or the reason for which it is unavailable.
 pub type SecretSource<'a> = dyn Fn(&str) -> Result<String, String> + 'a;
 
-/// Why a text could not be expanded.
+/// Error of the expansion of a text.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum ExpandError {
     /// A variable is not set.
     #[error("the variable `{0}` is not set")]
     Unset(String),
-    /// A variable is set to something that is no text.
+    /// A variable's value is not UTF-8.
     #[error("the variable `{0}` holds bytes that are no text")]
     NotText(String),
-    /// There is no such secret.
+    /// A secret is unavailable.
     #[error("the secret `{name}` cannot be had: {why}")]
     NoSecret {
-        /// Which.
+        /// Name of the secret.
         name: String,
-        /// Why not.
+        /// Reason.
         why: String,
     },
-    /// A reference that means nothing here.
+    /// The reference is not supported.
     #[error("`${{{0}}}` means nothing here")]
     Foreign(String),
-    /// A reference that does not end.
+    /// The reference is not closed.
     #[error("`${{` is not closed")]
     Unclosed,
 }
 
-/// A text with its references replaced.
+/// A text after expansion.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Expanded {
     pub text: String,
-    /// What took the place of references: not to be shown.
+    /// Values that replaced references. Not to be displayed.
     pub taken: Vec<String>,
 }
 
 /// One part of a text.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Part<'a> {
-    /// What stands for itself; `${` alone was written `$${`.
+    /// Literal text. An escaped `$${` appears as `${`.
     Text(&'a str),
     /// A variable.
     Variable {
-        /// What it is called.
+        /// Name of the variable.
         name: &'a str,
-        /// What counts where it is not set.
+        /// Value to use if the variable is unset or empty.
         default: Option<&'a str>,
     },
-    /// A secret by its name.
+    /// A secret, by name.
     Secret(&'a str),
     /// The project's directory.
     Project,
-    /// A reference that means nothing here.
+    /// A reference that is not supported.
     Foreign(&'a str),
-    /// A reference that does not end.
+    /// A reference that is not closed.
     Unclosed,
 }
 
 impl ExpandError {
-    /// A stable word for programs.
+    /// Returns a stable error code.
     pub fn code(&self) -> &'static str {
         match self {
             Self::Unset(_) => "unset_variable",
@@ -76,7 +76,7 @@ impl ExpandError {
         }
     }
 
-    /// What to do about it.
+    /// Returns a suggested fix.
     pub fn fix(&self) -> String {
         match self {
             Self::Unset(name) => format!("set {name}, or give a default: ${{{name}:-…}}"),
@@ -88,15 +88,15 @@ impl ExpandError {
     }
 }
 
-/// The values of references.
+/// Sources for the values of references.
 pub(crate) struct References<'a> {
     pub around: &'a Surroundings,
     pub secrets: &'a SecretSource<'a>,
-    /// The project's directory, in texts that may name it.
+    /// The project's directory, for texts that may refer to it.
     pub project: Option<&'a Path>,
 }
 
-/// Replaces every reference.
+/// Expands all references in a text.
 pub(crate) fn expand(text: &str, references: &References<'_>) -> Result<Expanded, ExpandError> {
     let References { around, secrets, project } = references;
     let mut expanded = Expanded { text: String::with_capacity(text.len()), taken: Vec::new() };
@@ -107,7 +107,7 @@ pub(crate) fn expand(text: &str, references: &References<'_>) -> Result<Expanded
                 continue;
             }
             Part::Project => {
-                // A path is no secret, so it is not among what was taken.
+                // A path is not secret, so it is not recorded as a substituted value.
                 expanded.text.push_str(project_path(*project)?);
                 continue;
             }
@@ -127,7 +127,7 @@ fn project_path(project: Option<&Path>) -> Result<&str, ExpandError> {
     project.to_str().ok_or_else(|| ExpandError::NotText("project".to_owned()))
 }
 
-/// Empty counts as unset where there is a default, as in a shell.
+/// Returns the value of a variable. As in a shell, an empty variable is treated as unset if there is a default.
 pub(crate) fn variable(name: &str, default: Option<&str>, around: &Surroundings) -> Result<String, ExpandError> {
     let found = around.var(name).filter(|value| default.is_none() || !value.is_empty());
     match (found, default) {
@@ -140,7 +140,7 @@ pub(crate) fn variable(name: &str, default: Option<&str>, around: &Surroundings)
     }
 }
 
-/// A text in its parts.
+/// Splits a text into literal parts and references.
 pub fn parts(text: &str) -> Vec<Part<'_>> {
     let mut found = Vec::new();
     let mut rest = text;
@@ -167,7 +167,7 @@ pub fn parts(text: &str) -> Vec<Part<'_>> {
     found
 }
 
-/// What stands between `${` and `}`.
+/// Parses the text between `${` and `}`.
 pub(crate) fn reference(inner: &str) -> Part<'_> {
     if let Some(name) = inner.strip_prefix("secret:") {
         return Part::Secret(name);

@@ -1,52 +1,52 @@
-//! Every key a configuration may have: the one list that reading, the schema and the reference page are made from.
+//! All configuration keys. The parser, the JSON schema and the reference page are generated from these tables.
 
-/// A key, what may stand under it, and what it is for.
+/// A configuration key: its type and its description.
 #[derive(Debug, Clone, Copy)]
 pub struct Field {
-    /// How it is spelt.
+    /// Name of the key.
     pub name: &'static str,
-    /// Other spellings that are read as well.
+    /// Alternative names that are accepted.
     pub also: &'static [&'static str],
-    /// What may stand there.
+    /// Type of the value.
     pub kind: Kind,
-    /// What it is for: one sentence, in Markdown.
+    /// Description: one sentence, in Markdown.
     pub about: &'static str,
 }
 
-/// What may stand under a key.
+/// Type of a configuration value.
 #[derive(Debug, Clone, Copy)]
 pub enum Kind {
-    /// A text.
+    /// A string.
     Text,
-    /// A text that is expanded: `${VAR}` and its kin.
+    /// A string with references such as `${VAR}`.
     Template,
-    /// One of these texts.
+    /// One of these strings.
     Choice(&'static [&'static str]),
-    /// True or false.
+    /// A boolean.
     Flag,
-    /// A whole number of at least this.
+    /// An integer of at least this value.
     Count(u64),
-    /// A whole number of milliseconds.
+    /// An integer number of milliseconds.
     Millis,
-    /// The number of a port.
+    /// A port number.
     Port,
-    /// Texts, in order.
+    /// A list of strings.
     Texts,
-    /// Texts that are expanded, in order.
+    /// A list of strings with references.
     Templates,
-    /// Texts that are expanded, by name.
+    /// A map of strings with references.
     TemplateMap,
-    /// Milliseconds, by name.
+    /// A map of milliseconds.
     MillisMap,
-    /// `false`, or an object of these keys.
+    /// A boolean, or an object with these keys.
     OffOr(&'static [Field]),
-    /// An object of these keys.
+    /// An object with these keys.
     Object(&'static [Field]),
-    /// Servers by their ids.
+    /// Servers by id.
     Servers,
-    /// Rules.
+    /// A list of permission rules.
     Rules,
-    /// Objects of these keys, by name.
+    /// A map of objects with these keys.
     Objects(&'static [Field]),
 }
 
@@ -60,20 +60,20 @@ impl Field {
         self
     }
 
-    /// Whether this is how it is spelt, in one way or another.
+    /// Reports whether this is the key's name or one of its alternatives.
     pub fn is_called(&self, key: &str) -> bool {
         self.name == key || self.also.contains(&key)
     }
 }
 
-/// How often and how soon a server is tried again.
+/// Keys of the backoff settings.
 pub const BACKOFF: &[Field] = &[
     field("attempts", Kind::Count(1), "Attempts in a row before the server is given up; 5."),
     field("baseMs", Kind::Millis, "The longest wait before the second attempt; it doubles with each. 500."),
     field("maxMs", Kind::Millis, "The longest wait of all; 60000."),
 ];
 
-/// How to log in at a server.
+/// Keys of the login settings.
 pub const OAUTH: &[Field] = &[
     field("authorization_url", Kind::Template, "Where people log in.").also(&["authorizationUrl"]),
     field("token_url", Kind::Template, "Where tokens come from.").also(&["tokenUrl"]),
@@ -119,7 +119,7 @@ pub const OAUTH: &[Field] = &[
     ),
 ];
 
-/// The keys of a server.
+/// Keys of a server.
 pub const SERVER: &[Field] = &[
     field(
         "type",
@@ -172,14 +172,14 @@ const GLOBAL: &[Field] = &[
     field("debug", Kind::Flag, "The `debug` of all servers."),
 ];
 
-/// The keys under `mcp`.
+/// Keys under `mcp`.
 pub const MCP: &[Field] = &[
     field("enabled", Kind::Flag, "`false` turns the servers of this file off."),
     field("servers", Kind::Servers, "The servers, by their ids: 1 to 64 of `A-Z`, `a-z`, `0-9`, `_` and `-`."),
     field("globalSettings", Kind::Object(GLOBAL), "What holds for all of them."),
 ];
 
-/// The keys of a rule.
+/// Keys of a permission rule.
 pub const RULE: &[Field] = &[
     field("tool", Kind::Text, "Which tools: `mcp__<server>__<tool>`, a glob."),
     field("pattern", Kind::Text, "Which arguments: `key=glob`, or a glob over every value."),
@@ -187,7 +187,7 @@ pub const RULE: &[Field] = &[
     field("definedIn", Kind::Text, "The file that defines the server, if that is not your own: its absolute path."),
 ];
 
-/// The keys of a file that count wherever it lies.
+/// Keys that are valid in every file.
 pub const FILE: &[Field] = &[
     field("mcpServers", Kind::Servers, "The servers, by their ids: 1 to 64 of `A-Z`, `a-z`, `0-9`, `_` and `-`."),
     field("mcp", Kind::Object(MCP), "The same in the other shape, with `version` 1."),
@@ -202,7 +202,7 @@ pub const FILE: &[Field] = &[
     field("schema", Kind::Count(1), "The version of this kind of file: 1."),
 ];
 
-/// The keys of a provider of models.
+/// Keys of a model provider.
 pub const PROVIDER: &[Field] = &[
     field(
         "format",
@@ -224,7 +224,7 @@ pub const PROVIDER: &[Field] = &[
     field("ca", Kind::Templates, "Files of certificates trusted beside the system's own, in PEM."),
 ];
 
-/// The keys that count in the user's own files only.
+/// Keys that are valid in the user's own files only.
 pub const USER: &[Field] = &[
     field(
         "toolNames",

@@ -1,4 +1,4 @@
-//! One file's worth of configuration: its servers, its rules, its settings, and what is wrong with it.
+//! Interpretation of one configuration file: servers, rules, settings and problems.
 
 use std::collections::{HashMap, HashSet};
 use std::path::Path;
@@ -16,30 +16,30 @@ use crate::settings::{RuleText, Settings};
 use crate::tree::{Member, Node, Position, Value};
 use crate::{Problem, Severity};
 
-/// The newest version of a file that is understood.
+/// Highest supported version of a file.
 const VERSION: u64 = 1;
-/// What a rule is about that does not say so.
+/// Tool name for a user's rule without a valid one.
 const EVERY_TOOL: &str = "mcp__*";
 
-/// What a file says.
+/// Content of a configuration file.
 pub(crate) struct FileContent {
     pub servers: Vec<FileServer>,
     pub settings: Settings,
     pub problems: Vec<Problem>,
 }
 
-/// A server of a file.
+/// A server of a configuration file.
 pub(crate) struct FileServer {
     pub name: ServerName,
     pub place: Place,
     pub enabled: bool,
-    /// The whole file is switched off.
+    /// All servers under `mcp` in the file are disabled.
     pub file_is_off: bool,
     pub written: serde_json::Map<String, serde_json::Value>,
     pub said: Result<Said, Vec<Problem>>,
 }
 
-/// Reads what a layer's file says. `None` as a node is a variable's list of servers.
+/// Interprets the file of a layer. The `WHARF_MCP_SERVERS` variable may hold servers without an enclosing object.
 pub(crate) fn interpret(node: &Node, file: &Arc<Path>, layer: Layer) -> FileContent {
     let mut reading = FileReading {
         file,
@@ -55,7 +55,7 @@ struct FileReading<'a> {
     file: &'a Arc<Path>,
     layer: Layer,
     content: FileContent,
-    /// The first server of each name, in lower case, and those of the very name.
+    /// Indices of the servers by lower-case name.
     known: HashMap<String, Vec<usize>>,
 }
 
@@ -107,7 +107,7 @@ impl FileReading<'_> {
         true
     }
 
-    /// What is wrong with the keys of the file itself.
+    /// Reports problems with the keys of an object.
     fn complain(&mut self, fields: &Checked<'_>) {
         for fault in &fields.faults {
             self.fault(fault, Severity::Error, None);
@@ -126,7 +126,7 @@ impl FileReading<'_> {
         }
     }
 
-    /// Settings are the user's to make: in a project's file they count for nothing.
+    /// Reads the settings. They are valid in the user's files only, and ignored with a warning in a project's file.
     fn settings(&mut self, fields: &Checked<'_>) {
         if self.layer.needs_approval() {
             for member in USER.iter().filter_map(|field| fields.member(field.name)) {
@@ -149,7 +149,7 @@ impl FileReading<'_> {
             .map(|_| fields.texts("secretCommand").into_iter().map(|(text, _)| text.to_owned()).collect());
     }
 
-    /// How models are reached. A provider that is wrong costs itself, and is told when it is wanted as well.
+    /// Reads the model providers. An invalid provider affects no other, and is also reported when it is selected.
     fn providers(&mut self, fields: &Checked<'_>, expands: bool) {
         if self.layer.needs_approval() {
             return;
@@ -167,14 +167,14 @@ impl FileReading<'_> {
         }
     }
 
-    /// What is wrong inside a setting.
+    /// Reports problems inside a setting.
     fn nested(&mut self, fields: &Checked<'_>, key: &str, known: &'static [Field]) {
         let nested = check(fields.map(key), &[known]);
         nested.faults.iter().for_each(|fault| self.fault(fault, Severity::Error, None));
         entry::unknown(&nested, known).iter().for_each(|fault| self.fault(fault, Severity::Warning, None));
     }
 
-    /// `globalSettings` hold for the servers of the file; the user's hold for all.
+    /// Reads `globalSettings`, which apply to the servers of the file. Those of the user apply to all servers.
     fn global_settings(&mut self, mcp: &Checked<'_>) -> Settings {
         let Some(Field { kind: Kind::Object(known), .. }) = MCP.iter().find(|field| field.name == "globalSettings")
         else {
@@ -211,7 +211,8 @@ impl FileReading<'_> {
         }
     }
 
-    /// Rules that are no list, or stand there a second time. That is told already; what they forbid is not known.
+    /// Adds denies for `permissions` that are not a list or occur a second time. The problem is already reported, and
+    /// the denied calls are unknown.
     fn lost_rules(&mut self, members: &[Member], counted: Option<&Member>) {
         let counted = counted.map(|member| member.at);
         let is_lost = |member: &&Member| {
@@ -220,13 +221,13 @@ impl FileReading<'_> {
         members.iter().filter(is_lost).for_each(|member| self.deny(self.unknown_tool().to_owned(), member.at));
     }
 
-    /// What a rule is taken to be about that does not say so. The user's own denies everything; a project's may not, and
-    /// is left without a name: then calls of the project's own servers are asked about.
+    /// Returns the tool name for a rule without one. A rule of the user then denies all server tools. A rule of a
+    /// project may not do so and gets no name: calls of the project's own servers then require a question.
     fn unknown_tool(&self) -> &'static str {
         if self.layer.needs_approval() { "" } else { EVERY_TOOL }
     }
 
-    /// A rule that is not understood may have been there to forbid something, so it does.
+    /// Reports an invalid rule and denies its tool, because the rule may have been a deny.
     fn bad_rule(&mut self, at: Position, tool: Option<String>) {
         let text = "a rule is an object of `tool`, `action` (allow, ask or deny) and perhaps `pattern` and `definedIn`";
         let tool = tool.unwrap_or_else(|| self.unknown_tool().to_owned());
@@ -318,7 +319,7 @@ impl FileReading<'_> {
         self.content.servers.push(server);
     }
 
-    /// Neither of two can be meant more than the other.
+    /// Reports a duplicate name. Neither of the two entries is used.
     fn twice(&mut self, first: usize, at: Position) {
         let server = &self.content.servers[first];
         let id = server.name.to_string();
@@ -354,7 +355,7 @@ impl FileReading<'_> {
     }
 }
 
-/// What holds for the servers of a file.
+/// Context for the servers of a file.
 #[derive(Clone, Copy)]
 struct Switches<'a> {
     expands: bool,
@@ -362,7 +363,7 @@ struct Switches<'a> {
     settings: &'a Settings,
 }
 
-/// A value as JSON, for whoever reads on.
+/// Converts a value to JSON.
 fn json(node: &Node) -> serde_json::Value {
     match &node.value {
         Value::Null => serde_json::Value::Null,

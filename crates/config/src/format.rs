@@ -1,4 +1,4 @@
-//! The formats a configuration may be written in, and what they have in common: bounds, and positions in a text.
+//! Supported file formats, and their common limits and text positions.
 
 use std::path::Path;
 
@@ -7,16 +7,16 @@ use wharf_spec::Untrusted;
 use crate::tree::{Node, Position, Unreadable};
 use crate::{json, toml, yaml};
 
-/// How deep lists and maps may be nested.
+/// Maximum nesting depth.
 pub(crate) const DEPTH: usize = 64;
 
-/// How many values a file may hold.
+/// Maximum number of values in a file.
 pub(crate) const NODES: usize = 200_000;
 
-/// What a configuration is written in.
+/// Format of a configuration file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Format {
-    /// JSON, in which comments and trailing commas are welcome.
+    /// JSON with comments and trailing commas.
     Json,
     /// YAML 1.2.
     Yaml,
@@ -25,12 +25,12 @@ pub enum Format {
 }
 
 impl Format {
-    /// The format a file's extension promises. Whatever is not known is JSON.
+    /// Returns the format for a file's extension. Unknown extensions are treated as JSON.
     pub fn of(path: &Path) -> Self {
         Self::promised(path).unwrap_or(Self::Json)
     }
 
-    /// The format a file's extension promises, if it promises any.
+    /// Returns the format for a file's extension, if it is known.
     pub(crate) fn promised(path: &Path) -> Option<Self> {
         let extension = path.extension()?.to_str()?.to_ascii_lowercase();
         match extension.as_str() {
@@ -42,7 +42,10 @@ impl Format {
     }
 }
 
-/// Reads a text of this format. A byte order mark before it is no part of it.
+/// Parses a text in this format. Ignores a leading byte order mark.
+///
+/// # Errors
+/// Returns [`Unreadable`] if the text is not valid.
 pub fn read(text: &str, format: Format) -> Result<Node, Unreadable> {
     let text = text.strip_prefix('\u{feff}').unwrap_or(text);
     let source = Source::new(text);
@@ -56,7 +59,10 @@ pub fn read(text: &str, format: Format) -> Result<Node, Unreadable> {
     }
 }
 
-/// The text these bytes are, if they are UTF-8.
+/// Decodes UTF-8.
+///
+/// # Errors
+/// Returns [`Unreadable`] with the position of the first invalid byte.
 pub fn decode(bytes: &[u8]) -> Result<&str, Unreadable> {
     if bytes.starts_with(&[0xff, 0xfe]) || bytes.starts_with(&[0xfe, 0xff]) {
         return Err(Unreadable { at: Position::START, text: "is UTF-16; save it as UTF-8".to_owned() });
@@ -67,15 +73,15 @@ pub fn decode(bytes: &[u8]) -> Result<&str, Unreadable> {
     })
 }
 
-/// A text in which a byte's line and column are found without reading it from the beginning.
+/// A text with an index of line and column positions.
 pub(crate) struct Source<'a> {
     pub(crate) text: &'a str,
-    /// Every so often, an offset and its position; the first is the beginning.
+    /// Offsets and their positions at regular intervals, starting with 0.
     marks: Vec<(usize, Position)>,
 }
 
 impl<'a> Source<'a> {
-    /// Bytes between two marks, about.
+    /// Approximate number of bytes between two index entries.
     const STRIDE: usize = 128;
 
     pub(crate) fn new(text: &'a str) -> Self {
@@ -91,7 +97,7 @@ impl<'a> Source<'a> {
         Self { text, marks }
     }
 
-    /// Where the character stands that begins at this offset; the end of the text for whatever lies beyond it.
+    /// Returns the position of the character at this offset, or the end of the text for a larger offset.
     pub(crate) fn at(&self, offset: usize) -> Position {
         let mark = self.marks.partition_point(|(start, _)| *start <= offset) - 1;
         let (start, at) = self.marks[mark];
@@ -99,13 +105,13 @@ impl<'a> Source<'a> {
         between.fold(at, |at, (_, character)| after(at, character))
     }
 
-    /// Says what is wrong at this offset. The text is escaped and bounded.
+    /// Creates an error at this offset. The text is escaped and shortened.
     pub(crate) fn unreadable(&self, offset: usize, text: impl AsRef<str>) -> Unreadable {
         Unreadable { at: self.at(offset), text: Untrusted::new(text.as_ref()).shortened(300).to_string() }
     }
 }
 
-/// Where the next character stands.
+/// Returns the position after a character.
 fn after(at: Position, character: char) -> Position {
     match character {
         '\n' => Position { line: at.line.saturating_add(1), column: 1 },
@@ -113,14 +119,14 @@ fn after(at: Position, character: char) -> Position {
     }
 }
 
-/// Counts values and levels, so that no file is larger in memory than the bounds allow.
+/// Limits the number and depth of values, to bound the memory for a file.
 #[derive(Debug, Default)]
 pub(crate) struct Budget {
     nodes: usize,
 }
 
 impl Budget {
-    /// Takes a value that stands this many lists and maps deep, or says what is too much.
+    /// Counts a value at this depth. Returns a description of the limit if it is exceeded.
     pub(crate) fn take(&mut self, depth: usize) -> Result<(), String> {
         self.nodes += 1;
         if depth > DEPTH {
@@ -133,7 +139,7 @@ impl Budget {
     }
 }
 
-/// The text of a library's error as one of ours: a lower-case fragment.
+/// Converts an error text of a library to a lower-case fragment.
 pub(crate) fn fragment(text: &str) -> String {
     let mut characters = text.trim_end_matches('.').chars();
     let first = characters.next().map(|first| first.to_ascii_lowercase());

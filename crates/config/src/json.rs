@@ -1,4 +1,4 @@
-//! JSON as people write it: with comments and trailing commas, and nothing else that JSON does not have.
+//! Parser for JSON with comments and trailing commas, and no other extensions.
 
 use jsonc_parser::ast::{Object, ObjectProp, Value as Parsed};
 use jsonc_parser::common::Ranged as _;
@@ -7,7 +7,7 @@ use jsonc_parser::{CollectOptions, ParseOptions, parse_to_ast};
 use crate::format::{Budget, Source, fragment};
 use crate::tree::{Member, Node, Unreadable, Value};
 
-/// Reads a text without a byte order mark.
+/// Parses a text without a byte order mark.
 pub(crate) fn read(source: &Source<'_>) -> Result<Node, Unreadable> {
     let parsed = parse_to_ast(source.text, &CollectOptions::default(), &OPTIONS)
         .map_err(|error| source.unreadable(error.range().start, fragment(&error.kind().to_string())))?;
@@ -17,7 +17,7 @@ pub(crate) fn read(source: &Source<'_>) -> Result<Node, Unreadable> {
     Reading { source, budget: Budget::default() }.node(value, 1)
 }
 
-/// JSON with comments and trailing commas, and nothing else that the library would let pass: for reading and for edits.
+/// Parser options for reading and editing: JSON with comments and trailing commas, and no other extensions.
 pub(crate) const OPTIONS: ParseOptions = ParseOptions {
     allow_comments: true,
     allow_trailing_commas: true,
@@ -68,7 +68,7 @@ impl Reading<'_> {
         Ok(Member { key: property.name.into_string(), at: self.source.at(start), node })
     }
 
-    /// Refuses a string that goes on over a line break: what is missing is its quotation mark.
+    /// Rejects a string that spans a line break, because its closing quote is probably missing.
     fn check_closed(&self, start: usize, end: usize) -> Result<(), Unreadable> {
         if self.source.text[start..end].contains('\n') {
             return Err(self.source.unreadable(start, "unterminated string literal"));

@@ -1,8 +1,8 @@
-//! The layers, low to high, and where each is looked for.
+//! Configuration layers from lowest to highest precedence, and the locations of their files.
 
 use std::path::{Path, PathBuf};
 
-/// Where a value comes from. What is higher replaces what is lower.
+/// A source of configuration. A higher layer overrides a lower one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Layer {
     /// `~/.mcp.json`.
@@ -19,31 +19,31 @@ pub enum Layer {
     Variable,
 }
 
-/// Where configuration is looked for, all of it values of the edge of the program.
+/// Locations of all configuration, determined by the program at startup.
 #[derive(Debug, Clone, Default)]
 pub struct Places {
-    /// `~/.mcp.json`, where there is a home.
+    /// `~/.mcp.json`, if there is a home directory.
     pub home: Option<PathBuf>,
     /// The user's `config.json`.
     pub user: PathBuf,
-    /// Somebody named the user's file, so that it has to be there.
+    /// Set if the user's file was given explicitly and must exist.
     pub user_was_named: bool,
-    /// The project: the working directory.
+    /// Directory of the project: the working directory.
     pub project: PathBuf,
-    /// The files of `--config`, low to high.
+    /// Files of `--config`, from lowest to highest precedence.
     pub flags: Vec<PathBuf>,
-    /// Reads the files of `--config` and the variable, and nothing else but the user's settings.
+    /// Loads servers from the files of `--config` and the variable only, and settings from the user's file as well.
     pub only_flags: bool,
-    /// What `WHARF_MCP_SERVERS` says.
+    /// Value of `WHARF_MCP_SERVERS`.
     pub variable: Option<String>,
-    /// What the user approved: a private file.
+    /// File of approvals. Private.
     pub approvals: PathBuf,
-    /// Where servers that are not the project's start, each in a private directory of its name.
+    /// Parent of the private start directories of servers that are not the project's.
     pub server_dirs: PathBuf,
 }
 
 impl Layer {
-    /// Whose it is: `global`, `project`, `flag` or `env`.
+    /// Returns the source of the layer: `global`, `project`, `flag` or `env`.
     pub fn source(self) -> &'static str {
         match self {
             Self::Home | Self::User => "global",
@@ -53,29 +53,29 @@ impl Layer {
         }
     }
 
-    /// Whether what it says is nobody's word until it is approved.
+    /// Reports whether the content of the layer is untrusted until the user approves it.
     pub fn needs_approval(self) -> bool {
         matches!(self, Self::ProjectShared | Self::Project)
     }
 
-    /// Whether it is a file of the user's own, whose rules protect them.
+    /// Reports whether the layer is a file of the user. Its permission rules must not be lost.
     pub(crate) fn is_users(self) -> bool {
         matches!(self, Self::Home | Self::User | Self::Flag)
     }
 }
 
 impl Places {
-    /// The project's own file, which `--scope project` writes.
+    /// Returns the project's own file, written by `--scope project`.
     pub fn project_file(&self) -> PathBuf {
         self.project.join(".wharf").join("config.json")
     }
 
-    /// The project's file that other programs read as well.
+    /// Returns the project's file that other programs read as well.
     pub fn shared_file(&self) -> PathBuf {
         self.project.join(".mcp.json")
     }
 
-    /// The file of a layer that is one file.
+    /// Returns the file of a layer that consists of one file.
     pub fn file_of(&self, layer: Layer) -> Option<PathBuf> {
         match layer {
             Layer::Home => self.home.as_deref().map(Path::to_owned),

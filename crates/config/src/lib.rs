@@ -1,8 +1,8 @@
-//! Files and flags in; servers out, each value knowing where it came from.
+//! Loading of configuration files and flags into server definitions with source locations.
 //!
-//! [`load`] reads every layer and never fails as a whole: what is wrong is a [`Problem`] of the file or the server it
-//! concerns, and everything else still counts. A [`Configured`] server is described as it was written;
-//! [`Described::resolve`] expands it into what a host can keep.
+//! [`load`] reads all layers and never fails as a whole. Errors are reported as a [`Problem`] of the file or server
+//! concerned, and the rest remains valid. A [`Configured`] server has its definition as written. [`Described::resolve`]
+//! expands it into a server that a host can run.
 
 #![forbid(unsafe_code)]
 #![warn(missing_docs)]

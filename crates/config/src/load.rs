@@ -1,4 +1,4 @@
-//! Every layer read and laid over the others.
+//! Loading and merging of all configuration layers.
 
 use std::collections::{BTreeMap, HashMap};
 use std::path::{Path, PathBuf};
@@ -16,45 +16,45 @@ use crate::standing::Standings;
 use crate::tree::Position;
 use crate::{Approval, Configured, EntrySite, Layer, Places, Problem, Settings, Severity};
 
-/// The name of the variable that is a layer.
+/// Name of the variable that forms a layer.
 const VARIABLE: &str = "WHARF_MCP_SERVERS";
-/// The most a file may weigh.
+/// Maximum bytes of a configuration file.
 const LIMIT: u64 = 16 << 20;
 
-/// Everything that is configured.
+/// The merged configuration of all layers.
 #[derive(Debug, Clone, Default)]
 #[non_exhaustive]
 pub struct Config {
-    /// The servers that count, one of each name, by name.
+    /// Effective servers, one per name, sorted by name.
     pub servers: Vec<Configured>,
-    /// Servers that stand in a file and do not count: replaced by a higher layer, or not approved while a lower layer
-    /// has one of the name.
+    /// Servers without effect: overridden by a higher layer, or unapproved or disabled by their file while a lower
+    /// layer has a server of that name.
     pub beside: Vec<Configured>,
-    /// What holds for all of them.
+    /// Settings for all servers.
     pub settings: Settings,
-    /// The files that were looked for, low to high.
+    /// Files that were looked for, from lowest to highest precedence.
     pub layers: Vec<Layered>,
-    /// Everything that is wrong.
+    /// All problems.
     pub problems: Vec<Problem>,
 }
 
-/// A layer that was looked for.
+/// A layer and its presence.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Layered {
-    /// Which.
+    /// The layer.
     pub layer: Layer,
-    /// Its file, or the name of its variable.
+    /// File of the layer, or name of its variable.
     pub file: PathBuf,
-    /// Whether it was there.
+    /// Set if the layer exists.
     pub found: bool,
 }
 
-/// Reads everything. Blocks.
+/// Loads all layers. Blocks.
 pub fn load(places: &Places, around: &Surroundings) -> Config {
     load_again(places, around, &mut Memory::default())
 }
 
-/// Reads everything; a file that cannot be read, or is gone, says what it said before. Blocks.
+/// Loads all layers again. For a file that is missing or unreadable, its last good content applies. Blocks.
 pub(crate) fn load_again(places: &Places, around: &Surroundings, memory: &mut Memory) -> Config {
     let mut loading = Loading {
         places,
@@ -71,13 +71,13 @@ pub(crate) fn load_again(places: &Places, around: &Surroundings, memory: &mut Me
 }
 
 impl Config {
-    /// The server of this name that counts.
+    /// Returns the effective server of this name.
     pub fn server(&self, name: &str) -> Option<&Configured> {
         let found = self.servers.binary_search_by(|server| server.name.as_str().cmp(name));
         found.ok().map(|position| &self.servers[position])
     }
 
-    /// Whether both say the same.
+    /// Reports whether both configurations are equal.
     pub(crate) fn is_same(&self, other: &Self) -> bool {
         let Self { servers, beside, settings, layers, problems } = self;
         *servers == other.servers
@@ -88,22 +88,22 @@ impl Config {
     }
 }
 
-/// One thing to read.
+/// One source to load.
 struct Source {
     layer: Layer,
     file: PathBuf,
-    /// It was named, so it has to be there.
+    /// Set if the file was given explicitly and must exist.
     named: bool,
-    /// The text itself, where it is no file.
+    /// The text itself, if the source is not a file.
     text: Option<String>,
-    /// Counts for settings and rules only.
+    /// Set if only settings and rules are used.
     no_servers: bool,
 }
 
 fn sources(places: &Places) -> Vec<Source> {
     let file = |layer, file: PathBuf, named| Source { layer, file, named, text: None, no_servers: false };
     let mut all = Vec::new();
-    // In the home directory the project's shared file is the user's own.
+    // In the home directory, the project's shared file is the user's own file.
     let home_is_project = places.home.as_deref().is_some_and(|home| is_same(home, &places.shared_file()));
     let user_is_project = is_same(&places.user, &places.project_file());
     if !places.only_flags {
@@ -135,7 +135,7 @@ struct Loading<'a> {
     standings: Standings<'a>,
     config: Config,
     by_name: BTreeMap<ServerName, Configured>,
-    /// The first name of each spelling, in lower case.
+    /// First name of each spelling, by lower-case name.
     spelt: HashMap<String, ServerName>,
 }
 
@@ -230,7 +230,7 @@ impl Loading<'_> {
         });
     }
 
-    /// A name that differs from another layer's only by case is easily taken for it.
+    /// Warns about a name that differs from one of another layer only by case.
     fn warn_of_likeness(&mut self, server: &Configured) {
         let spelt = self.spelt.entry(server.name.as_str().to_ascii_lowercase());
         let other = &*spelt.or_insert_with(|| server.name.clone());
@@ -258,12 +258,12 @@ impl Loading<'_> {
     }
 }
 
-/// What a file said when it could last be read.
+/// Returns the last good content of a file.
 fn before(source: &Source, memory: &Memory) -> Option<FileContent> {
     memory.last(&source.file).and_then(|bytes| interpreted(source, bytes).ok())
 }
 
-/// A file that was there before and is not any more. Editors replace files that way, and some take their time.
+/// Returns the problem for a file that no longer exists. Some editors delete a file for a moment when they save it.
 fn gone(source: &Source) -> Problem {
     Problem {
         code: "file_gone",
@@ -275,7 +275,7 @@ fn gone(source: &Source) -> Problem {
     }
 }
 
-/// What a source says; nothing where it is not there and need not be.
+/// Returns the content of a source, or `None` if it is missing and not required.
 fn content(source: &Source, places: &Places, memory: &mut Memory) -> Result<Option<FileContent>, Problem> {
     let bytes = match &source.text {
         Some(text) => text.clone().into_bytes(),
@@ -289,7 +289,7 @@ fn content(source: &Source, places: &Places, memory: &mut Memory) -> Result<Opti
     Ok(Some(content))
 }
 
-/// What the bytes of a source say.
+/// Parses and interprets the bytes of a source.
 fn interpreted(source: &Source, bytes: &[u8]) -> Result<FileContent, Problem> {
     let file: Arc<Path> = Arc::from(source.file.as_path());
     let format = if source.layer == Layer::Flag { Format::of(&source.file) } else { Format::Json };
@@ -318,7 +318,11 @@ fn bytes(source: &Source, places: &Places) -> Result<Option<Vec<u8>>, Problem> {
     }
 }
 
-/// The text of a file, bounded, or nothing where there is none. Blocks, but not on what is no regular file.
+/// Reads a text file of limited size. Returns `None` if the file does not exist. Blocks, but rejects special files such
+/// as pipes without waiting.
+///
+/// # Errors
+/// Returns a [`Problem`] if the file cannot be read or is not UTF-8.
 pub fn read_file(file: &Path) -> Result<Option<String>, Problem> {
     let Some(bytes) = bytes_of(file)? else { return Ok(None) };
     decode(&bytes).map(|text| Some(text.to_owned())).map_err(|error| unread(file, "unreadable", &error.text))
@@ -343,7 +347,7 @@ fn unread(file: &Path, code: &'static str, text: &str) -> Problem {
     }
 }
 
-/// Whether a project's file is somewhere else in truth.
+/// Reports whether a project's file resolves to a location outside of the project.
 fn leads_out(file: &Path, project: &Path) -> bool {
     match (file.canonicalize(), project.canonicalize()) {
         (Ok(file), Ok(project)) => !file.starts_with(project),
@@ -351,7 +355,7 @@ fn leads_out(file: &Path, project: &Path) -> bool {
     }
 }
 
-/// Lays the settings of a higher layer over those of the lower ones. Rules add up.
+/// Merges the settings of a higher layer into those of the lower ones. Rules are appended.
 fn overlay(lower: &mut Settings, higher: Settings) {
     fn put<T>(lower: &mut Option<T>, higher: Option<T>) {
         if higher.is_some() {

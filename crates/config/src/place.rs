@@ -1,4 +1,4 @@
-//! Where something stands.
+//! Locations in configuration files.
 
 use std::fmt;
 use std::path::Path;
@@ -8,16 +8,16 @@ use wharf_spec::Untrusted;
 
 use crate::tree::Position;
 
-/// A place in a file, or in the variable that stands for one.
+/// A location in a file or in the `WHARF_MCP_SERVERS` variable.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Place {
-    /// The file; the name of the variable where it is none.
+    /// Path of the file, or name of the variable.
     pub file: Arc<Path>,
-    /// Where in it.
+    /// Position in the text.
     pub at: Position,
 }
 
-/// Shown as `file:line:column`, escaped: a project may have directories of any name.
+/// Displays as `file:line:column`, escaped, since a project may have directories with any name.
 impl fmt::Display for Place {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}:{}", Untrusted::new(self.file.to_string_lossy()), self.at)

@@ -1,32 +1,32 @@
-//! What is wrong with a configuration.
+//! Problems of a configuration.
 
 use std::fmt;
 
 use crate::Place;
 
-/// Something that is wrong, where, and what to do about it. Texts are escaped.
+/// A problem, its location and a suggested fix. Texts are escaped.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Problem {
-    /// A stable word for programs.
+    /// Stable error code.
     pub code: &'static str,
-    /// How bad it is.
+    /// Severity.
     pub severity: Severity,
-    /// Where; nowhere for a file that is not there.
+    /// Location, if known.
     pub place: Option<Place>,
-    /// The server it costs, if it is about one.
+    /// Server that the problem affects, if any.
     pub server: Option<String>,
-    /// What is wrong: a lower-case fragment.
+    /// Description: a lower-case fragment.
     pub text: String,
-    /// What to do about it.
+    /// Suggested fix.
     pub fix: Option<String>,
 }
 
-/// How bad something is.
+/// Severity of a problem.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Severity {
-    /// It is read as well as it can be.
+    /// The value is used as far as possible.
     Warning,
-    /// It costs a server, or a whole file.
+    /// A server or a whole file is unusable.
     Error,
 }
 
@@ -36,7 +36,7 @@ impl Problem {
     }
 }
 
-/// Shown as `file:line:column: text`.
+/// Displays as `file:line:column: text`.
 impl fmt::Display for Problem {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         if let Some(place) = &self.place {

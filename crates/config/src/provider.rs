@@ -1,4 +1,4 @@
-//! How models are reached, as a configuration says it. Which providers need none is in `known`.
+//! Configuration of model providers. Module `known` has the built-in providers.
 
 mod known;
 
@@ -18,60 +18,61 @@ use crate::{Place, Problem, Resolving, Severity};
 
 pub use known::{KNOWN_PROVIDERS, KnownProvider, ProviderFormat};
 
-/// How much a model thinks.
+/// Reasoning effort of a model.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ProviderEffort {
-    /// A little.
+    /// Low effort.
     Low,
-    /// Some.
+    /// Medium effort.
     Medium,
-    /// Much.
+    /// High effort.
     High,
 }
 
-/// A provider as it was written: nothing is expanded yet. What is absent is as the known provider of the name has it.
+/// A provider's settings as written, before expansion. Missing values default to those of the built-in provider of the
+/// same name.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct ProviderSettings {
-    /// Where its key stands.
+    /// Location of its key.
     pub place: Place,
-    /// What its API speaks.
+    /// API format.
     pub format: Option<ProviderFormat>,
-    /// Where its API begins.
+    /// Base URL of the API.
     pub base_url: Option<Sited<String>>,
-    /// What opens it.
+    /// API key.
     pub api_key: Option<Sited<Secret>>,
     /// Headers by name.
     pub headers: Vec<(String, Sited<Secret>)>,
-    /// The model that is used where only the provider is named.
+    /// Default model, used if only the provider is given.
     pub model: Option<String>,
-    /// The most tokens of an answer.
+    /// Maximum tokens of a response.
     pub max_tokens: Option<u32>,
-    /// Tokens that fit into the model's context.
+    /// Size of the context window in tokens.
     pub context_tokens: Option<u64>,
-    /// How much it thinks.
+    /// Reasoning effort.
     pub effort: Option<ProviderEffort>,
-    /// The proxy to go through.
+    /// Proxy URL.
     pub proxy: Option<Sited<Secret>>,
-    /// Files of certificates to trust.
+    /// Files of trusted CA certificates.
     pub ca: Vec<Sited<String>>,
-    /// Whether `${…}` is expanded.
+    /// Expands `${…}` references.
     pub expands: bool,
 }
 
-/// What a provider's texts stand for.
+/// A provider's values after expansion.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct ResolvedProvider {
-    /// Where its API begins.
+    /// Base URL of the API.
     pub base_url: Option<Url>,
-    /// What opens it.
+    /// API key.
     pub api_key: Option<Secret>,
     /// Headers by name.
     pub headers: Vec<(String, Secret)>,
-    /// The proxy to go through.
+    /// Proxy URL.
     pub proxy: Option<Secret>,
-    /// Files of certificates to trust.
+    /// Files of trusted CA certificates.
     pub ca: Vec<PathBuf>,
 }
 
@@ -86,13 +87,13 @@ impl ProviderEffort {
     }
 }
 
-/// A provider that was read, and what is odd about it.
+/// A parsed provider and its warnings.
 pub(crate) struct Reading {
     pub provider: Result<ProviderSettings, Vec<Fault>>,
     pub warnings: Vec<Fault>,
 }
 
-/// Reads one member of `providers`.
+/// Parses one member of `providers`.
 pub(crate) fn read(member: &Member, file: &Arc<Path>, expands: bool) -> Reading {
     let Value::Map(members) = &member.node.value else {
         let text = format!("`{}` is {}, not an object", shown(&member.key), member.node.value.kind());
@@ -107,7 +108,8 @@ pub(crate) fn read(member: &Member, file: &Arc<Path>, expands: bool) -> Reading 
     Reading { provider, warnings }
 }
 
-/// What nobody can guess: who a provider of an unknown name is. A name with a slash could not be told from a model's.
+/// Reports an invalid name, and missing keys of a provider that is not built in. A name with a slash could not be
+/// distinguished from a model.
 fn missing(member: &Member, fields: &Checked<'_>) -> Vec<Fault> {
     let name = shown(&member.key);
     if ServerName::new(&member.key).is_err() {
@@ -159,14 +161,17 @@ fn described(member: &Member, fields: &Checked<'_>, file: &Arc<Path>, expands: b
 }
 
 impl ProviderSettings {
-    /// Expands its texts. Fails where a variable or secret is missing, or the address is none.
+    /// Expands the provider's texts.
     ///
-    /// Runs what `${secret:…}` needs, so it may block.
+    /// Looks up secrets and may run `secretCommand`, so it may block.
+    ///
+    /// # Errors
+    /// Returns a [`Problem`] if a variable or secret is missing, or if the URL is invalid.
     pub fn resolve(&self, with: &Resolving<'_>) -> Result<ResolvedProvider, Problem> {
         let headers = self.headers.iter().map(|(name, value)| Ok((name.clone(), self.hidden(value, with)?)));
         let path = |file: &Sited<String>| {
             let text = self.fill(&file.value, &file.place, with)?;
-            // Settings of providers are the user's, and so are the files they stand in.
+            // Provider settings come from the user's own files only, so paths are relative to such a file.
             Ok(file.place.file.parent().unwrap_or(Path::new("/")).join(text))
         };
         Ok(ResolvedProvider {
@@ -193,7 +198,7 @@ impl ProviderSettings {
             .map_err(|error| problem(error.code(), place, error.to_string(), error.fix()))
     }
 
-    /// What it says is not repeated: a secret may stand anywhere in what is no URL.
+    /// Expands and parses the base URL. The error does not include the text, since it may contain a secret.
     fn url(&self, url: &Sited<String>, with: &Resolving<'_>) -> Result<Url, Problem> {
         let parsed = Url::parse(&self.fill(&url.value, &url.place, with)?).ok();
         let usable = parsed.filter(|parsed| matches!(parsed.scheme(), "http" | "https"));

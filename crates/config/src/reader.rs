@@ -1,4 +1,4 @@
-//! Reads the same configuration as often as somebody wants.
+//! Repeated loading of the same configuration.
 
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -9,10 +9,9 @@ use crate::load::{Config, load_again};
 use crate::memory::Memory;
 use crate::{Layer, Places};
 
-/// Reads a configuration again and again; clones of it remember together.
+/// Loads a configuration repeatedly. Clones share their cache.
 ///
-/// A file that cannot be read any more, or is gone for the moment, goes on saying what it said last; what is wrong with it
-/// is one of the problems of the [`Config`].
+/// For a file that is missing or unreadable, the last good content applies, and the [`Config`] lists the problem.
 #[derive(Clone)]
 pub struct Reader(Arc<Reading>);
 
@@ -23,18 +22,18 @@ struct Reading {
 }
 
 impl Reader {
-    /// Reads what is configured at these places. Nothing is read yet.
+    /// Creates a reader for these locations. Does not read anything yet.
     pub fn new(places: Places, around: Surroundings) -> Self {
         Self(Arc::new(Reading { places, around, memory: Mutex::new(Memory::keeping()) }))
     }
 
-    /// Reads everything, one reading after the other. Blocks.
+    /// Loads all layers. Concurrent calls run one at a time. Blocks.
     pub fn read(&self) -> Config {
         let Reading { places, around, memory } = &*self.0;
         load_again(places, around, &mut memory.lock().unwrap_or_else(PoisonError::into_inner))
     }
 
-    /// The same, for somebody who has just asked for it: a file that is gone says nothing any more. Blocks.
+    /// Loads all layers on explicit request: a missing file is treated as empty, without its last good content. Blocks.
     pub fn read_anew(&self) -> Config {
         let gone = self.files().into_iter().filter(|file| !file.exists());
         let mut memory = self.0.memory.lock().unwrap_or_else(PoisonError::into_inner);
@@ -42,7 +41,7 @@ impl Reader {
         load_again(&self.0.places, &self.0.around, &mut memory)
     }
 
-    /// The files that count, there or not.
+    /// Returns all files that are relevant, existing or not.
     pub(crate) fn files(&self) -> Vec<PathBuf> {
         let places = &self.0.places;
         let layers = [Layer::Home, Layer::User, Layer::ProjectShared, Layer::Project];

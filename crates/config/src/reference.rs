@@ -1,10 +1,10 @@
-//! The reference of every key in Markdown, made from the table of keys.
+//! Markdown reference of all keys, generated from the tables of keys.
 
 use std::fmt::Write as _;
 
 use crate::fields::{BACKOFF, FILE, Field, Kind, MCP, OAUTH, PROVIDER, RULE, SERVER, USER};
 
-/// Every key of a configuration in Markdown tables, as the page about it holds them.
+/// Returns Markdown tables of all configuration keys, as included in the documentation.
 pub fn reference() -> String {
     let mut text = String::new();
     for (heading, fields) in [
@@ -53,7 +53,7 @@ fn kind(kind: Kind) -> String {
     }
 }
 
-/// A text that does not end the cell it stands in.
+/// Escapes a text for a table cell.
 fn cell(text: &str) -> String {
     text.replace('|', "\\|")
 }

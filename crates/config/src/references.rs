@@ -1,38 +1,38 @@
-//! What a server's entry refers to without saying it: variables and secrets, by name and place.
+//! Variables, secrets and files that a server's entry refers to.
 
 use crate::configured::{Described, Oauth, Reach, Sited};
 use crate::expand::{Part, parts};
 use crate::place::Place;
 
-/// Something an entry refers to.
+/// A reference in an entry.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Reference {
-    /// What.
+    /// Target of the reference.
     pub to: Referred,
-    /// Where the value stands that refers to it.
+    /// Location of the value that contains the reference.
     pub place: Place,
 }
 
-/// What an entry can refer to.
+/// Target of a reference.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Referred {
     /// A variable.
     Variable {
-        /// Its name.
+        /// Name of the variable.
         name: String,
-        /// Whether there is something to take where it is not set.
+        /// Set if the reference has a default.
         has_default: bool,
     },
-    /// A variable that is handed down where it is set.
+    /// A variable that is inherited if it is set.
     HandedDown(String),
-    /// A secret, by its name.
+    /// A secret, by name.
     Secret(String),
-    /// A file of variables, as it is written.
+    /// An env file, as written.
     File(String),
 }
 
 impl Described {
-    /// Everything it refers to, in the order of its keys. Each is named once, where it is first referred to.
+    /// Returns all references in key order. Each target is listed once, at its first occurrence.
     pub fn references(&self) -> Vec<Reference> {
         let mut found: Vec<Reference> = Vec::new();
         if self.expands {
@@ -46,12 +46,12 @@ impl Described {
         found
     }
 
-    /// Whether it names the project's directory by `${project}`, so that it is approved for each project by itself.
+    /// Reports whether the entry contains `${project}`. Such an entry needs an approval for each project.
     pub fn names_project(&self) -> bool {
         self.expands && self.texts().iter().any(|text| parts(&text.value).contains(&Part::Project))
     }
 
-    /// Every text of it that is expanded.
+    /// Returns all texts that are expanded.
     fn texts(&self) -> Vec<&Sited<String>> {
         match &self.reach {
             Reach::Stdio(stdio) => [&stdio.command]

@@ -1,4 +1,4 @@
-//! From a server as it was written to one that a host can keep.
+//! Expansion of a server definition into an entry that a host can run.
 
 mod login;
 
@@ -16,22 +16,25 @@ use crate::expand::{Expanded, Part, References, SecretSource, expand, parts};
 use crate::settings::Settings;
 use crate::{ApprovalDigest, ApprovalKey, Approvals, EntrySite, Place, Places, Problem, Severity, env_file};
 
-/// What references are resolved with.
+/// Context for the expansion of references.
 pub struct Resolving<'a> {
-    /// The environment and working directory.
+    /// Environment variables and working directory.
     pub around: &'a Surroundings,
-    /// What holds for all servers.
+    /// Settings for all servers.
     pub settings: &'a Settings,
-    /// Where secrets come from.
+    /// Source of secrets.
     pub secrets: &'a SecretSource<'a>,
-    /// Where configuration and approvals are.
+    /// Locations of configuration and approvals.
     pub places: &'a Places,
 }
 
 impl Configured {
-    /// Expands it into what a host can keep. Fails where it is broken, or a variable or secret is missing.
+    /// Expands the server into an entry that a host can run.
     ///
-    /// Runs what `${secret:…}` needs, so it may block.
+    /// Looks up secrets and may run `secretCommand`, so it may block.
+    ///
+    /// # Errors
+    /// Returns the problems of an invalid definition, or the problem of a missing variable or secret.
     pub fn resolve(&self, with: &Resolving<'_>) -> Result<ServerEntry, Vec<Problem>> {
         let described = self.described.as_ref().map_err(Clone::clone)?;
         let mut entry = described.resolve(&self.name, with).map_err(|problem| vec![problem])?;
@@ -47,7 +50,7 @@ impl Configured {
         Ok(entry)
     }
 
-    /// Holds every start to the approval: what would run is looked at again, and so is the file of approvals.
+    /// Creates the check that runs before every start. It inspects the server again and reads the approvals file again.
     fn launch_check(&self, described: &Described, digest: ApprovalDigest, with: &Resolving<'_>) -> LaunchCheck {
         let Places { project, approvals, .. } = with.places;
         let key = ApprovalKey::of(project, &self.place.file, self.name.as_str());
@@ -55,13 +58,13 @@ impl Configured {
         LaunchCheck::new(digest, move |program| approvals.check_launch(&key, &described, &around, program))
     }
 
-    /// Returns where it is defined: permissions given to the user's own server do not reach a project's. Looks at the
-    /// file system.
+    /// Returns the origin of the definition. Permissions for the user's own server do not apply to a project's.
+    /// Accesses the file system.
     pub fn origin(&self) -> ServerOrigin {
         if self.layer.needs_approval() { origin_of(&self.place.file) } else { ServerOrigin::User }
     }
 
-    /// Whether it may be used.
+    /// Returns the activation state.
     pub fn admission(&self) -> Admission {
         match self.approval {
             Approval::Needed | Approval::Changed => Admission::Unapproved,
@@ -71,13 +74,13 @@ impl Configured {
     }
 }
 
-/// Returns the origin of servers that a file of somebody else defines.
+/// Returns the origin of servers defined in a file that is not the user's own.
 pub fn origin_of(file: &Path) -> ServerOrigin {
     ServerOrigin::File(file.canonicalize().unwrap_or_else(|_| file.to_owned()).into())
 }
 
 impl Described {
-    /// Expands it, whoever may use it.
+    /// Expands the definition, regardless of approval.
     pub fn resolve(&self, name: &ServerName, with: &Resolving<'_>) -> Result<ServerEntry, Problem> {
         let filling = Filling { name, site: &self.site, expands: self.expands, with };
         let spec = match &self.reach {
@@ -109,7 +112,7 @@ impl Described {
     }
 }
 
-/// Variables by name, in the order in which they were put there.
+/// Variables by name, in order of insertion.
 type Environment = Vec<(OsString, EnvValue)>;
 
 struct Filling<'a> {
@@ -141,7 +144,8 @@ impl Filling<'_> {
         })
     }
 
-    /// A path to a program resolves like any other path of the entry; a name is searched for when it is started.
+    /// Expands the command. A path is resolved like any other path of the entry. A name is looked up when the server
+    /// starts.
     fn program(&self, template: &Sited<String>) -> Result<OsString, Problem> {
         let text = self.text(template)?;
         if text.contains('/') { self.path(template).map(OsString::from) } else { Ok(text.into()) }
@@ -179,8 +183,8 @@ impl Filling<'_> {
         Ok(spec)
     }
 
-    /// Its own variables before those of its file, and those before the ones handed down; and what they have of secrets
-    /// by name, which is never shown, whatever it looks like.
+    /// Returns the environment variables: those of the entry override those of its env file, which override inherited
+    /// ones. Also returns the values of variables with `${secret:…}` references, which are always redacted.
     fn env(&self, stdio: &DescribedStdio) -> Result<(Environment, Vec<Secret>), Problem> {
         let mut env: Environment =
             stdio.env_vars.iter().map(|name| (OsString::from(&name.value), EnvValue::Inherit)).collect();
@@ -224,7 +228,7 @@ impl Filling<'_> {
         Ok(spec)
     }
 
-    /// What it says is not repeated: a secret may stand anywhere in what is no URL.
+    /// Expands and parses the URL. The error does not include the text, since it may contain a secret.
     fn url(&self, template: &Sited<String>) -> Result<(Url, Vec<String>), Problem> {
         let bad = |text: &str| {
             let fix = "write it like https://example.org/mcp".to_owned();

@@ -1,14 +1,14 @@
-//! The JSON Schema of configuration files, made from the table of keys.
+//! JSON Schema of configuration files, generated from the tables of keys.
 
 use serde_json::{Map, Value, json};
 
 use crate::fields::{FILE, Field, Kind, RULE, SERVER, USER};
 
-/// What names of servers and providers are made of.
+/// Pattern of server and provider names.
 const NAME: &str = "^[a-zA-Z0-9_-]{1,64}$";
 
-/// The JSON Schema (2020-12) of a configuration file, for editors. It is generous: what it refuses is refused by
-/// [`crate::load`] as well, and keys nobody knows are let through.
+/// Returns the JSON Schema (2020-12) of a configuration file, for editors. It is lenient: [`crate::load`] also rejects
+/// everything that it rejects, and it allows unknown keys.
 pub fn schema() -> Value {
     let mut file = object(&[FILE, USER]);
     let head = json!({
@@ -29,7 +29,7 @@ fn server() -> Value {
     server.into()
 }
 
-/// Servers by their ids, or a list of servers that have a name.
+/// Returns the schema of servers by id, or of a list of servers with names.
 fn servers() -> Value {
     let server = json!({ "$ref": "#/$defs/server" });
     json!({

@@ -1,7 +1,8 @@
-//! Secrets by reference: what `${secret:NAME}` stands for.
+//! Secrets for `${secret:NAME}` references.
 //!
-//! A command of the user's is asked if there is one; otherwise a private file, and then the system's keyring, through
-//! the program that comes with it. A value is never an argument of a program, and never part of an error.
+//! A secret comes from the user's `secretCommand` if it is set. Otherwise it comes from a private file, or else from
+//! the system's keyring through its command-line program. A value is never passed as a program argument and never
+//! included in an error.
 
 mod error;
 mod file;
@@ -20,10 +21,10 @@ use file::SecretFile;
 pub use keyring::Keyring;
 use program::Program;
 
-/// The longest name.
+/// Maximum length of a secret's name.
 const LONGEST_NAME: usize = 64;
 
-/// Where secrets are kept. Blocks, up to ten seconds for each program that is asked.
+/// A store for secrets. Operations block, up to ten seconds for each program that runs.
 #[derive(Debug, Clone)]
 pub struct SecretStore {
     command: Option<Vec<String>>,
@@ -32,16 +33,16 @@ pub struct SecretStore {
     around: Surroundings,
 }
 
-/// A secret, and where it was found.
+/// A secret and its source.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct FoundSecret {
-    /// What it is.
+    /// The secret.
     pub value: Secret,
-    /// Where it comes from.
+    /// Source of the secret.
     pub from: SecretPlace,
 }
 
-/// A place that secrets come from.
+/// Source of a secret.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum SecretPlace {
     /// The command of `secretCommand`.
@@ -53,30 +54,34 @@ pub enum SecretPlace {
 }
 
 impl SecretStore {
-    /// A store whose file is this one. The keyring is used where its program is on the path.
+    /// Creates a store with this file. Uses the keyring if its program is on the search path.
     pub fn new(file: impl Into<PathBuf>, around: Surroundings) -> Self {
         let keyring = Keyring::find(&around);
         Self { command: None, keyring, file: SecretFile::at(file.into()), around }
     }
 
-    /// Asks this program instead, with the name in place of `{name}` in its arguments. No shell takes part.
+    /// Uses this program instead, with the name in place of `{name}` in its arguments. Does not involve a shell.
     pub fn with_command(self, command: Vec<String>) -> Self {
         Self { command: Some(command).filter(|command| !command.is_empty()), ..self }
     }
 
-    /// Leaves the keyring alone.
+    /// Disables the keyring.
     pub fn without_keyring(self) -> Self {
         Self { keyring: None, ..self }
     }
 
-    /// Looks a secret up. A command that does not know it is the end of it; a keyring that does not is not.
+    /// Looks up a secret. If a command is set, only the command is used. Otherwise the file is tried before the
+    /// keyring.
+    ///
+    /// # Errors
+    /// Returns [`SecretError::Unknown`] if the secret does not exist, or another [`SecretError`] if a source fails.
     pub fn lookup(&self, name: &str) -> Result<FoundSecret, SecretError> {
         check_name(name)?;
         if let Some(command) = &self.command {
             let value = Program::of_command(command, name).run(&self.around)?;
             return Ok(FoundSecret { value, from: SecretPlace::Command });
         }
-        // It is in the file only if the keyring did not take it, and then may hold an older one.
+        // The file has a secret only if the keyring rejected it. The keyring may then have an older value.
         if let Some(value) = self.file.lookup(name)? {
             return Ok(FoundSecret { value, from: self.file_place() });
         }
@@ -88,7 +93,7 @@ impl SecretStore {
         Err(SecretError::Unknown { name: name.to_owned(), keyring: complaint })
     }
 
-    /// Keeps a secret in the keyring, or in the file where there is none that works, and says where.
+    /// Stores a secret in the keyring, or in the file if there is no working keyring. Returns the place.
     pub fn set(&self, name: &str, value: &Secret) -> Result<SecretPlace, SecretError> {
         check_name(name)?;
         self.check_own(name)?;
@@ -102,13 +107,13 @@ impl SecretStore {
         Ok(self.file_place())
     }
 
-    /// Forgets a secret wherever it is kept, and says whether there was one. Where the keyring keeps it all the same,
-    /// nothing is forgotten.
+    /// Removes a secret from the keyring and the file. Returns whether it existed. If the keyring fails to remove it,
+    /// the file stays unchanged as well.
     pub fn remove(&self, name: &str) -> Result<bool, SecretError> {
         check_name(name)?;
         self.check_own(name)?;
         let was_in_keyring = match self.keyring.as_ref().map(|keyring| keyring.remove(name, &self.around)) {
-            // One that does not answer is nobody's concern if it was never given this.
+            // Ignore a failing keyring if the secret was never stored there.
             Some(Err(error)) if self.file.is_noted(name)? => return Err(error),
             Some(removed) => removed.unwrap_or(false),
             None => false,
@@ -116,12 +121,12 @@ impl SecretStore {
         Ok(self.file.remove(name)? || was_in_keyring)
     }
 
-    /// The names of the secrets that were set here, sorted.
+    /// Returns the sorted names of the secrets stored here.
     pub fn names(&self) -> Result<Vec<String>, SecretError> {
         self.file.names()
     }
 
-    /// The private file, whether it is there or not.
+    /// Returns the path of the private file, which may not exist.
     pub fn file(&self) -> &Path {
         self.file.path()
     }
@@ -130,7 +135,7 @@ impl SecretStore {
         SecretPlace::File(self.file.path().to_owned())
     }
 
-    /// What is kept here would never be looked up while a command is asked.
+    /// Rejects changes while a command is set, because a stored secret would never be looked up.
     fn check_own(&self, name: &str) -> Result<(), SecretError> {
         match self.command {
             Some(_) => Err(SecretError::Elsewhere { name: name.to_owned() }),
@@ -139,7 +144,7 @@ impl SecretStore {
     }
 }
 
-/// Whether this is a secret's name: letters, digits, `_`, `.` and `-`, at most 64 of them.
+/// Reports whether this is a valid secret name: 1 to 64 letters, digits, `_`, `.` and `-`.
 pub fn is_secret_name(name: &str) -> bool {
     let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || b"_.-".contains(&byte);
     (1..=LONGEST_NAME).contains(&name.len()) && name.bytes().all(is_plain)

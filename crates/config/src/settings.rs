@@ -1,4 +1,4 @@
-//! What a configuration says beside its servers.
+//! Settings of a configuration besides its servers.
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -7,7 +7,7 @@ use wharf_spec::Backoff;
 
 use crate::{Place, Problem, ProviderSettings};
 
-/// What holds for all servers, from the user's own files and flags.
+/// Settings for all servers, from the user's own files and flags.
 #[derive(Debug, Clone, Default, PartialEq)]
 #[non_exhaustive]
 pub struct Settings {
@@ -15,11 +15,11 @@ pub struct Settings {
     pub timeout: Option<Duration>,
     /// `globalSettings.debug`.
     pub debug: bool,
-    /// `toolNames`: the style of tools' names, as it is written.
+    /// `toolNames`: format of tool names, as written.
     pub tool_names: Option<String>,
     /// `healthCheckMs`.
     pub health_check: Option<Duration>,
-    /// `resultLimit`: bytes of a result an agent is given.
+    /// `resultLimit`: maximum bytes of a result passed to an agent.
     pub result_limit: Option<usize>,
     /// `cacheTtlMs`.
     pub keep_results: Option<Duration>,
@@ -27,34 +27,34 @@ pub struct Settings {
     pub reconnect: Option<Backoff>,
     /// `tokenStore`: `auto`, `file` or `keyring`.
     pub token_store: Option<String>,
-    /// `secretCommand`: the program that is asked for `${secret:NAME}`, with the name in place of `{name}`.
+    /// `secretCommand`: program that returns secrets for `${secret:NAME}`, with the name in place of `{name}`.
     pub secret_command: Option<Vec<String>>,
     /// `model`.
     pub model: Option<String>,
-    /// `providers`, in the order in which they were first named. One of a higher layer replaces that of a lower one.
+    /// `providers`, in order of first mention. A provider of a higher layer replaces the one of a lower layer.
     pub providers: Vec<(String, Result<ProviderSettings, Vec<Problem>>)>,
-    /// `permissions`, of every layer: what a project says may only deny and ask.
+    /// `permissions` of all layers. Rules of a project may only deny and ask.
     pub rules: Vec<RuleText>,
-    /// Whether a file of the user's own could not be read, or is of a newer version: what it forbids is not known, so
-    /// nothing should be called. A file that is read again and says what it said before is none of these.
+    /// Set if a file of the user cannot be read or has a newer version. Its denials are unknown, so no tool should be
+    /// called. Not set while the last good content of the file applies.
     pub unread: bool,
-    /// The file an "always" is written to.
+    /// File to which permanent permissions are written.
     pub rule_file: PathBuf,
 }
 
-/// A rule as it stands in a file.
+/// A permission rule as written in a file.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RuleText {
-    /// Which tools.
+    /// Tool name.
     pub tool: String,
-    /// Which arguments.
+    /// Argument pattern.
     pub pattern: Option<String>,
     /// `allow`, `ask` or `deny`.
     pub action: String,
     /// The file that defines the server.
     pub defined_in: Option<String>,
-    /// Where it stands.
+    /// Location of the rule.
     pub place: Place,
-    /// Whether a project says so.
+    /// Set if the rule is from a project's file.
     pub from_project: bool,
 }

@@ -1,4 +1,4 @@
-//! The directories that give an entry's paths their meaning.
+//! Directories that an entry's paths are resolved against.
 
 use std::path::{Path, PathBuf};
 
@@ -6,27 +6,27 @@ use wharf_spec::ServerName;
 
 use crate::{Layer, Places};
 
-/// Where an entry stands: what its relative paths resolve against, and where its server starts.
+/// Directories of an entry: the base of its relative paths, and the start directory of its server.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct EntrySite {
-    /// The directory that relative paths resolve against. An entry of a variable stands in no file and has none.
+    /// Base directory of relative paths. `None` for an entry of the variable, which is not in a file.
     pub base: Option<PathBuf>,
-    /// The directory in which the server starts unless `cwd` names another.
+    /// Directory in which the server starts if `cwd` is not set.
     pub start: StartDirectory,
-    /// The project's directory: the value of `${project}`.
+    /// Directory of the project: the value of `${project}`.
     pub project: PathBuf,
 }
 
-/// The directory in which a server starts unless its entry names one.
+/// The directory in which a server starts if its entry does not set one.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum StartDirectory {
-    /// The project's, for its own approved servers.
+    /// The project's directory, for its own approved servers.
     Project(PathBuf),
-    /// A private directory of that server, for every other one: launchers run code of the directory they start in.
+    /// A private directory for any other server, because launchers run code from the directory in which they start.
     Private(PathBuf),
 }
 
-/// The site of a draft, which stands in no file yet.
+/// The site of a draft, which is not in a file yet.
 impl Default for EntrySite {
     fn default() -> Self {
         Self { base: None, start: StartDirectory::Private("/".into()), project: PathBuf::new() }
@@ -34,10 +34,10 @@ impl Default for EntrySite {
 }
 
 impl EntrySite {
-    /// The site of an entry in the file of a layer.
+    /// Returns the site of an entry in the file of a layer.
     pub fn new(places: &Places, layer: Layer, file: &Path, name: &ServerName) -> Self {
         let (base, start) = match layer {
-            // The project's own file stands below `.wharf`, and speaks of the project.
+            // The project's own file is inside `.wharf`, but its paths are relative to the project.
             Layer::Project | Layer::ProjectShared => {
                 (Some(places.project.clone()), StartDirectory::Project(places.project.clone()))
             }
@@ -49,7 +49,7 @@ impl EntrySite {
         Self { base, start, project: places.project.clone() }
     }
 
-    /// Returns where a path of the entry leads; nothing where it is relative and has nothing to be relative to.
+    /// Resolves a path of the entry. Returns `None` if it is relative and there is no base directory.
     pub fn resolve(&self, path: &str) -> Option<PathBuf> {
         let path = Path::new(path);
         match &self.base {
@@ -61,7 +61,8 @@ impl EntrySite {
 }
 
 impl StartDirectory {
-    /// Without a state directory it is the root directory, which belongs to the system.
+    /// Returns the private directory of a server. Without a state directory, the root directory, which belongs to the
+    /// system.
     fn private(places: &Places, name: &ServerName) -> Self {
         match places.server_dirs.as_os_str().is_empty() {
             true => Self::Private("/".into()),
@@ -69,15 +70,15 @@ impl StartDirectory {
         }
     }
 
-    /// Its path.
+    /// Returns the path.
     pub fn path(&self) -> &Path {
         match self {
             Self::Project(path) | Self::Private(path) => path,
         }
     }
 
-    /// Makes a private directory that is missing, and returns the directory to start in: the root directory where none
-    /// can be made. Blocks.
+    /// Creates a missing private directory and returns the directory to start in. Falls back to the root directory if
+    /// the directory cannot be created. Blocks.
     pub(crate) fn prepare(&self) -> PathBuf {
         match self {
             Self::Project(path) => path.clone(),

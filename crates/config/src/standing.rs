@@ -1,4 +1,4 @@
-//! Where a project's servers stand with the user: approved, changed since, or new.
+//! Approval status of a project's servers: approved, changed or new.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -12,7 +12,7 @@ use crate::{
     Problem, Severity,
 };
 
-/// Looks approvals up. The file they are kept in is read once, and only for a project that has servers.
+/// Looks up approvals. The approvals file is read once, and only if there is a server that needs approval.
 pub(crate) struct Standings<'a> {
     places: &'a Places,
     around: &'a Surroundings,
@@ -28,7 +28,7 @@ impl<'a> Standings<'a> {
 
     pub fn of(&mut self, file: &Path, name: &ServerName, described: &Described) -> Approval {
         let key = ApprovalKey::of(&self.places.project, file, name.as_str());
-        // Nobody has to wait for the files of a server that was never agreed to.
+        // Skip hashing the files of a server that was never approved.
         if !self.approved().knows(&key) {
             return Approval::Needed;
         }
@@ -40,7 +40,7 @@ impl<'a> Standings<'a> {
         }
     }
 
-    /// Approvals that cannot be read are none.
+    /// Loads the approvals on first use. Unreadable approvals are treated as empty.
     fn approved(&mut self) -> &Approved {
         let path = &self.places.approvals;
         if self.approved.is_none() && !path.as_os_str().is_empty() {
@@ -52,7 +52,7 @@ impl<'a> Standings<'a> {
         self.approved.get_or_insert_default()
     }
 
-    /// Why nothing counts as approved, where that is so.
+    /// Takes the problem of unreadable approvals, if any.
     pub fn problem(&mut self) -> Option<Problem> {
         self.problem.take()
     }

@@ -1,4 +1,4 @@
-//! TOML. It has no null, refuses a key that stands twice by itself, and its dates are texts here.
+//! TOML parser. TOML has no null and rejects duplicate keys itself. Dates become strings.
 
 use std::ops::Range;
 
@@ -7,7 +7,7 @@ use toml_edit::{Array, ArrayOfTables, Document, InlineTable, Item, Key, Table, V
 use crate::format::{Budget, Source, fragment};
 use crate::tree::{Member, Node, Position, Unreadable, Value};
 
-/// Reads a text without a byte order mark.
+/// Parses a text without a byte order mark.
 pub(crate) fn read(source: &Source<'_>) -> Result<Node, Unreadable> {
     let document = Document::parse(source.text).map_err(|error| {
         let offset = error.span().map_or(0, |span| span.start);
@@ -50,7 +50,7 @@ impl Reading<'_> {
         Ok(Member { key: name.to_owned(), at: self.source.at(start), node: read(self)? })
     }
 
-    /// Reads what a key at this offset stands for. What has no place of its own stands where its key does.
+    /// Converts the item of the key at this offset. An item without a position gets the position of its key.
     fn item(&mut self, item: &Item, key: usize, depth: usize) -> Result<Node, Unreadable> {
         let value = match item {
             Item::Value(value) => return self.value(value, key, depth),
@@ -99,7 +99,7 @@ impl Reading<'_> {
         Ok(Value::List(nodes.collect::<Result<_, _>>()?))
     }
 
-    /// A finite float as it was written, but for what JSON would not have.
+    /// Returns a finite float as written, without `+` and `_`, which JSON does not allow.
     fn float(&self, span: Range<usize>) -> Value {
         let written = self.source.text.get(span).unwrap_or_default();
         Value::Number(written.trim_start_matches('+').replace('_', ""))

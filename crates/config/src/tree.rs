@@ -1,65 +1,65 @@
-//! A configuration file as a tree whose every value knows where it stands, whichever format it was written in.
+//! Format-independent syntax tree of a configuration file, with positions.
 
 use std::fmt;
 
-/// A value, and where it stands.
+/// A value and its position.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Node {
-    /// Where it begins.
+    /// Start position.
     pub at: Position,
-    /// What it is.
+    /// The value.
     pub value: Value,
 }
 
-/// What a value is.
+/// A value.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Value {
-    /// Nothing.
+    /// Null.
     Null,
-    /// Yes or no.
+    /// A boolean.
     Bool(bool),
-    /// A number as it was written.
+    /// A number as written.
     Number(String),
-    /// Text.
+    /// A string.
     Text(String),
-    /// Values in their order.
+    /// A list.
     List(Vec<Node>),
-    /// Members in their order. A key that stands twice is there twice.
+    /// Members in order, including duplicate keys.
     Map(Vec<Member>),
 }
 
 /// A member of a map.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Member {
-    /// Its key.
+    /// Key of the member.
     pub key: String,
-    /// Where the key stands.
+    /// Position of the key.
     pub at: Position,
-    /// Its value.
+    /// Value of the member.
     pub node: Node,
 }
 
-/// A line and a column, both counted from one, the column in characters.
+/// A line and a column, both starting at 1. Columns count characters.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Position {
-    /// The line.
+    /// Line number.
     pub line: u32,
-    /// The column.
+    /// Column number.
     pub column: u32,
 }
 
-/// Why a text is no configuration at all.
+/// Error for a text that cannot be parsed.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{text}")]
 pub struct Unreadable {
-    /// Where it goes wrong.
+    /// Position of the error.
     pub at: Position,
-    /// What is wrong: a lower-case fragment, escaped.
+    /// Description: a lower-case fragment, escaped.
     pub text: String,
 }
 
 impl Position {
-    /// Where a text begins.
+    /// Start of a text.
     pub const START: Self = Self { line: 1, column: 1 };
 }
 
@@ -70,7 +70,7 @@ impl fmt::Display for Position {
 }
 
 impl Value {
-    /// What kind of value it is, in words.
+    /// Returns a name of the type, with an article.
     pub fn kind(&self) -> &'static str {
         match self {
             Self::Null => "null",
@@ -84,12 +84,12 @@ impl Value {
 }
 
 impl Node {
-    /// The first member of this key, if it is a map that has one.
+    /// Returns the first member with this key, if the value is a map.
     pub fn member(&self, key: &str) -> Option<&Member> {
         self.members().iter().find(|member| member.key == key)
     }
 
-    /// The members, if it is a map.
+    /// Returns the members, or none if the value is not a map.
     pub fn members(&self) -> &[Member] {
         match &self.value {
             Value::Map(members) => members,
@@ -97,7 +97,7 @@ impl Node {
         }
     }
 
-    /// The text, if it is one.
+    /// Returns the text, if the value is a string.
     pub fn text(&self) -> Option<&str> {
         match &self.value {
             Value::Text(text) => Some(text),

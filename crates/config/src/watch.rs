@@ -1,8 +1,8 @@
-//! Sees when what is configured changes, and reads it again.
+//! Watches the configuration and reloads it on changes.
 //!
-//! Files are looked at from time to time instead of having the system tell: that works alike on every file system, sees
-//! files of directories that are not there yet, files that are replaced and what links lead to, and a look at half a
-//! dozen files costs a few microseconds. A change counts once nothing has changed for a moment.
+//! Files are polled instead of using system notifications. Polling works on every file system, detects files in
+//! directories that do not exist yet, replaced files and changed link targets, and costs a few microseconds for half a
+//! dozen files. A change takes effect after a short time without further changes.
 
 use std::fs::Metadata;
 use std::os::unix::fs::MetadataExt as _;
@@ -14,16 +14,16 @@ use tokio::time::{Instant, sleep};
 
 use crate::{Config, Reader};
 
-/// How often files are looked at.
+/// Polling interval.
 const EVERY: Duration = Duration::from_millis(500);
-/// How long nothing may have changed before a change counts.
+/// Time without changes after which a change takes effect.
 const SETTLED: Duration = Duration::from_millis(200);
-/// A file that never rests is read all the same after this many times as long.
+/// Maximum number of settle periods to wait for a file that keeps changing.
 const MOST_ROUNDS: u32 = 25;
 
-/// Watches every file of a configuration, and what was approved.
+/// Watches all files of a configuration and the approvals.
 ///
-/// What it reads is read by a [`Reader`], which others may read with as well. Needs a runtime of tokio with its clock.
+/// Loads through a [`Reader`], which may be shared. Requires a tokio runtime with time enabled.
 pub struct Watch {
     reader: Reader,
     every: Duration,
@@ -32,7 +32,7 @@ pub struct Watch {
     current: Arc<Config>,
 }
 
-/// What tells two contents of a file apart without reading them.
+/// File metadata that distinguishes two versions of a file without reading it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Stamp {
     device: u64,
@@ -43,29 +43,31 @@ struct Stamp {
 }
 
 impl Watch {
-    /// Reads everything and begins to watch. Blocks while it reads.
+    /// Loads the configuration and starts to watch. Blocks while loading.
     pub fn new(reader: Reader) -> Self {
-        // Looked at before it is read: what changes in between is seen the next time.
+        // Read the stamps first, so that a change during loading is detected on the next poll.
         let seen = stamps(&reader.files());
         let current = Arc::new(reader.read());
         Self { reader, every: EVERY, settled: SETTLED, seen, current }
     }
 
-    /// Looks at the files this often, and lets a change count after this long without another.
+    /// Sets the polling interval and the time without changes after which a change takes effect.
     #[must_use]
     pub fn paced(mut self, every: Duration, settled: Duration) -> Self {
         (self.every, self.settled) = (every, settled);
         self
     }
 
-    /// What is configured now.
+    /// Returns the current configuration.
     pub fn config(&self) -> &Arc<Config> {
         &self.current
     }
 
-    /// Waits until something else is configured. A file that is written anew with what it said before is no change.
+    /// Waits until the configuration changes, and returns the new one. Rewriting a file with the same content is not a
+    /// change.
     ///
-    /// Dropped while it waits, nothing is lost.
+    /// # Cancel safety
+    /// Cancel-safe.
     pub async fn next(&mut self) -> Arc<Config> {
         loop {
             sleep(self.every).await;
@@ -79,7 +81,7 @@ impl Watch {
         }
     }
 
-    /// The files as they are once nothing changes any more.
+    /// Waits until the files stop changing, and returns their stamps.
     async fn at_rest(&self, mut stamps: Vec<Option<Stamp>>) -> Vec<Option<Stamp>> {
         let until = Instant::now() + self.settled * MOST_ROUNDS;
         while Instant::now() < until {
@@ -93,10 +95,10 @@ impl Watch {
         stamps
     }
 
-    /// Reads everything again; says whether anything is different.
+    /// Reloads the configuration. Returns whether it differs.
     async fn read(&mut self, stamps: Vec<Option<Stamp>>) -> bool {
         let reader = self.reader.clone();
-        // Where the thread broke off, the next look tries again.
+        // If the blocking task fails, the next poll retries.
         let Ok(config) = tokio::task::spawn_blocking(move || reader.read()).await else { return false };
         self.seen = stamps;
         if config.is_same(&self.current) {
@@ -109,7 +111,7 @@ impl Watch {
 
 async fn look(reader: &Reader) -> Vec<Option<Stamp>> {
     let files = reader.files();
-    // Where the thread broke off nothing is there, and the next look tells otherwise.
+    // If the blocking task fails, the files are treated as missing until the next poll.
     tokio::task::spawn_blocking(move || stamps(&files)).await.unwrap_or_default()
 }
 

@@ -1,4 +1,5 @@
-//! YAML 1.2 with its core schema: `no` and `on` are texts, merge keys do not exist, and an alias is what it stands for.
+//! Parser for YAML 1.2 with the core schema: `no` and `on` are strings, merge keys are not supported, and aliases are
+//! expanded.
 
 use std::borrow::Cow;
 use std::collections::HashMap;
@@ -8,10 +9,10 @@ use granit_parser::{Event, Marker, Parser, ScalarStyle, Span, Tag};
 use crate::format::{Budget, Source, fragment};
 use crate::tree::{Member, Node, Position, Unreadable, Value};
 
-/// How many bytes anchors and aliases may add to a file.
+/// Maximum bytes that anchors and aliases may add to a file.
 const EXPANDED: usize = 1 << 20;
 
-/// Reads a text without a byte order mark. A text in which nothing stands is null.
+/// Parses a text without a byte order mark. An empty text is null.
 pub(crate) fn read(source: &Source<'_>) -> Result<Node, Unreadable> {
     let parser = Parser::new_from_str(source.text);
     let mut reading = Reading { source, parser, budget: Budget::default(), anchors: HashMap::new(), room: EXPANDED };
@@ -32,9 +33,9 @@ struct Reading<'a> {
     source: &'a Source<'a>,
     parser: Parser<'a, granit_parser::StrInput<'a>>,
     budget: Budget,
-    /// What each anchor stands for, once it is complete.
+    /// Values of completed anchors.
     anchors: HashMap<usize, Node>,
-    /// Bytes anchors and aliases may still add.
+    /// Remaining bytes that anchors and aliases may add.
     room: usize,
 }
 
@@ -116,7 +117,7 @@ impl<'a> Reading<'a> {
         }
     }
 
-    /// What an alias stands for, standing where the alias does.
+    /// Returns the value of an alias, with the alias's position.
     fn expanded(&mut self, id: usize, span: Span, depth: usize) -> Result<Node, Unreadable> {
         let Some(node) = self.anchors.remove(&id) else {
             return Err(self.unreadable(span.start, "an alias refers to what it is part of"));
@@ -127,7 +128,7 @@ impl<'a> Reading<'a> {
         Ok(expanded)
     }
 
-    /// Pays for a copy: of what an anchor is on, or of what an alias stands for.
+    /// Charges the limits for a copy of an anchored value.
     fn charge(&mut self, node: &Node, depth: usize) -> Result<(), String> {
         self.budget.take(depth)?;
         match &node.value {
@@ -179,13 +180,13 @@ impl<'a> Reading<'a> {
     }
 }
 
-/// Where a mark stands; its columns are counted from zero.
+/// Converts a marker to a position. Columns of markers start at 0.
 fn position(marker: Marker) -> Position {
     let bounded = |number: usize| u32::try_from(number).unwrap_or(u32::MAX);
     Position { line: bounded(marker.line()), column: bounded(marker.col()).saturating_add(1) }
 }
 
-/// What a scalar without quotation marks is (YAML 1.2.2, section 10.3.2).
+/// Returns the value of a plain scalar (YAML 1.2.2, section 10.3.2).
 fn plain(text: &str) -> Value {
     match text {
         "" | "~" | "null" | "Null" | "NULL" => Value::Null,
@@ -195,7 +196,7 @@ fn plain(text: &str) -> Value {
     }
 }
 
-/// A number of the core schema as JSON writes it. Infinity and what is no number have no such form and stay texts.
+/// Converts a number of the core schema to JSON syntax. Infinity and NaN are not numbers in JSON and stay strings.
 fn number(text: &str) -> Option<String> {
     for (prefix, radix) in [("0x", 16), ("0o", 8)] {
         if let Some(digits) = text.strip_prefix(prefix) {

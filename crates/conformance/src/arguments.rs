@@ -1,6 +1,6 @@
-//! Arguments that fit a tool's schema, made up from nothing else.
+//! Generates tool arguments from a tool's schema alone.
 //!
-//! Understands as much of JSON Schema as the suite's tools need. A reference is followed within the schema and never
+//! Supports as much of JSON Schema as the suite's tools need. References are resolved within the schema and never
 //! fetched.
 
 use serde_json::{Map, Value};
@@ -8,10 +8,10 @@ use wharf_wire::{Bounds, DecodeError, Raw};
 
 use crate::Outcome;
 
-/// How deep a value may go; a schema may refer to itself.
+/// Maximum nesting depth of a generated value; a schema may refer to itself.
 const DEPTH: usize = 8;
 
-/// The properties that a schema requires, each with a value of its type.
+/// Returns an object with the required properties of a schema, each with a value of its type.
 pub fn arguments_for(schema: Option<&Raw>) -> Outcome<Raw> {
     let Some(schema) = schema else { return Ok(Raw::empty_object()) };
     let schema: Value = schema.decode(&Bounds::default()).map_err(|error: DecodeError| error.to_string())?;
@@ -47,7 +47,7 @@ fn value(schema: &Value, whole: &Value, depth: usize) -> Value {
     }
 }
 
-/// The least one that is allowed, or one.
+/// Returns the schema's minimum, or 1.
 fn number(schema: &Value) -> Value {
     let least = &schema["minimum"];
     if least.is_number() { least.clone() } else { 1.into() }

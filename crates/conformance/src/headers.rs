@@ -1,4 +1,4 @@
-//! Calls that the suite prescribes, because it compares what their headers say with their arguments.
+//! Tool calls prescribed by the suite, which compares their headers with their arguments.
 
 use serde::Deserialize;
 use serde_json::value::RawValue;
@@ -16,13 +16,13 @@ struct Context<'a> {
 #[derive(Deserialize)]
 struct GivenCall<'a> {
     name: String,
-    /// Raw, so that what is sent is what was given.
+    /// Raw, so that the arguments are sent byte for byte as given.
     #[serde(borrow)]
     arguments: &'a RawValue,
 }
 
-/// Makes the calls in their order and lists nothing: looking into a tool's schema before calling it is the client's own
-/// business.
+/// Makes the prescribed calls in order, without listing tools first. The client decides by itself whether to look up a
+/// tool's schema before the call.
 pub async fn given_calls(connection: &Connection, context: Option<&str>) -> Outcome {
     let context = context.ok_or("the suite gave no calls to make")?;
     let Context { tool_calls } =

@@ -1,4 +1,4 @@
-//! Logging in without a person: what the suite gives along becomes settings, and a login page answers at once.
+//! Unattended login. Builds the settings from the suite's context and opens login pages with a stub browser.
 
 use std::error::Error;
 use std::sync::Arc;
@@ -15,10 +15,10 @@ use wharf_spec::Secret;
 use crate::arguments::arguments_for;
 use crate::{Outcome, page};
 
-/// The document that describes this client; nobody fetches it here.
+/// URL of the client metadata document. Not fetched in these scenarios.
 const DOCUMENT: &str = "https://conformance-test.local/client-metadata.json";
 
-/// An account at the suite's server, which logs in by itself when it is asked to.
+/// Creates an account for the suite's server that logs in without a person.
 pub fn account(server: &Url, scenario: &str, context: Option<&str>) -> Outcome<Account> {
     let key = AccountKey { server: "suite".to_owned(), account: String::new() };
     let mut options = AccountOptions::new(key, server.clone(), Arc::new(MemoryVault::default()));
@@ -27,7 +27,7 @@ pub fn account(server: &Url, scenario: &str, context: Option<&str>) -> Outcome<A
     Ok(Account::new(options))
 }
 
-/// Calls every tool, and expects to be told that the login is not enough for one of them.
+/// Calls every tool and expects one of the calls to be refused as not authorized.
 pub async fn be_refused(connection: &Connection) -> Outcome {
     for tool in connection.list_tools().await?.items {
         let arguments = arguments_for(tool.input_schema.as_ref())?;
@@ -38,7 +38,7 @@ pub async fn be_refused(connection: &Connection) -> Outcome {
     Err("nothing was noticed, and everything was done".into())
 }
 
-/// Whether connecting ended because the login cannot be trusted, and not by an accident.
+/// Returns `Ok` if connecting failed as not authorized, and an error for any other cause.
 pub fn is_refusal(error: &(dyn Error + 'static)) -> Outcome {
     let cause = error.downcast_ref::<ConnectError>().map(|error| &error.cause);
     match cause.is_some_and(|cause| cause.not_authorized().is_some()) {
@@ -47,7 +47,7 @@ pub fn is_refusal(error: &(dyn Error + 'static)) -> Outcome {
     }
 }
 
-/// What the suite may give along.
+/// Context fields that the suite may provide.
 #[derive(Default, Deserialize)]
 struct Given {
     client_id: Option<String>,
@@ -68,7 +68,7 @@ fn settings(scenario: &str, context: Option<&str>) -> Outcome<AuthSettings> {
     Ok(AuthSettings { client_id, client_secret, client_metadata_url, grant, ..AuthSettings::default() })
 }
 
-/// How the scenario wants tokens to be got: what an owner of a server says in the configuration.
+/// Returns the grant that a scenario requires, as a server's configuration would specify it.
 fn grant(scenario: &str, given: &Given) -> Outcome<Grant> {
     let missing = |what: &str| format!("the suite gave no {what}");
     Ok(match scenario {
@@ -90,7 +90,7 @@ fn grant(scenario: &str, given: &Given) -> Outcome<Grant> {
     })
 }
 
-/// A browser without a person: the suite's pages send it straight back.
+/// A browser without a person. The suite's login pages redirect it straight back.
 struct Nobody;
 
 impl Open for Nobody {

@@ -1,8 +1,7 @@
-//! The program that the public conformance suite drives: our own client, doing what a scenario exercises.
+//! Client program driven by the public MCP conformance suite. Runs Wharf's own client through one scenario.
 //!
-//! The suite says which scenario it plays and where its server is. Which revision it plays is deliberately not read:
-//! finding that out is what the client is for. What is right or wrong is the suite's to say; this program only fails
-//! when something that has to work does not.
+//! The suite passes the scenario and the URL of its server. The protocol revision is deliberately not read: the client
+//! has to negotiate it. The suite judges conformance. This program fails only when a required operation fails.
 
 #![forbid(unsafe_code)]
 
@@ -29,7 +28,7 @@ use scenario::{Exercise, Scenario};
 
 type Outcome<T = ()> = Result<T, Box<dyn Error>>;
 
-/// The suite gives up after 30 seconds and then ends only the shell between us.
+/// Below the suite's own timeout of 30 seconds, after which the suite kills only the shell between it and this program.
 const DEADLINE: Duration = Duration::from_secs(25);
 
 fn main() -> ExitCode {
@@ -50,7 +49,7 @@ fn run(scenario: &Scenario) -> Outcome {
     })
 }
 
-/// Connects, does what is to be done, and takes leave, also of a server with which it went wrong.
+/// Connects, performs the exercise, and closes the connection even if the exercise failed.
 async fn play(scenario: &Scenario) -> Outcome {
     let connection = match connect(scenario).await {
         Err(error) if scenario.exercise == Exercise::BeRefused => return login::is_refusal(&*error),
@@ -72,7 +71,7 @@ async fn connect(scenario: &Scenario) -> Outcome<Connection> {
     Ok(connect_http(&HttpSpec::new(scenario.server.clone()), options).await?)
 }
 
-/// Says why on stderr, which the suite shows. Nothing can be done about a stderr that is gone.
+/// Prints the error to stderr, which the suite shows. A closed stderr is ignored.
 fn complain(error: &dyn Error) {
     let _ = writeln!(std::io::stderr(), "wharf-conformance-client: {error}");
 }

@@ -1,13 +1,13 @@
-//! As much of a browser as the suite's login pages need: one plain request, and where its answer leads.
+//! Minimal browser for the suite's login pages: sends one plain HTTP request and reads the redirect target.
 
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpStream;
 use url::Url;
 
-/// No page here has more to say.
+/// Maximum bytes of a response. Every page of the suite is smaller.
 const LARGEST: u64 = 64 << 10;
 
-/// Visits a page and gives the address it sends visitors to; the page's own where it sends them nowhere.
+/// Requests a page and returns its redirect target, or the page's own address if it does not redirect.
 pub async fn sent_to(address: &str) -> Result<String, String> {
     let url = Url::parse(address).map_err(|error| error.to_string())?;
     let (host, port) = (url.host_str().unwrap_or_default(), url.port_or_known_default().unwrap_or(80));

@@ -1,14 +1,14 @@
-//! Which scenario the suite plays, and what is to be done in it.
+//! Scenarios of the suite and the exercise for each.
 
 use url::Url;
 use wharf_client::Connection;
 
 use crate::{Outcome, headers, login, schema, skills, tour};
 
-/// Scenarios of servers that want a login. What comes after it is the same in all of them.
+/// Name prefix of scenarios whose server requires a login. The exercise after the login is the same in all of them.
 const PROTECTED: &str = "auth/";
 
-/// Those of them in which something is wrong that has to be noticed: whoever gets in has failed.
+/// Login scenarios with a defect that the client must detect. Logging in successfully fails the scenario.
 const REFUSED: [&str; 7] = [
     "auth/scope-retry-limit",
     "auth/resource-mismatch",
@@ -19,7 +19,7 @@ const REFUSED: [&str; 7] = [
     "auth/metadata-issuer-mismatch",
 ];
 
-/// What is to be done in each other scenario. One that is not here fails: it must not pass by accident.
+/// Exercise for every other scenario. An unlisted scenario fails, so that it cannot pass by accident.
 const TABLE: [(&str, Exercise); 15] = [
     ("initialize", Exercise::Tour),
     ("tools_call", Exercise::Tour),
@@ -38,37 +38,38 @@ const TABLE: [(&str, Exercise); 15] = [
     ("sep-2640-client-verify-frontmatter", Exercise::RefuseSkill),
 ];
 
-/// Something to do with a server that is connected.
+/// Operations to perform on a connected server.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Exercise {
-    /// Uses everything the server offers.
+    /// Uses every capability that the server declares.
     Tour,
-    /// Makes the calls that the suite wants, and no others.
+    /// Makes the calls prescribed by the suite, and no others.
     GivenCalls,
-    /// Lists the tools and makes something of their schemas, without calling any.
+    /// Lists the tools and generates arguments from their schemas, without calling any.
     ReadSchemas,
-    /// Sends a tool's schema back as it came.
+    /// Sends a tool's schema back unchanged.
     EchoSchema,
-    /// Lists the skills and reads none.
+    /// Lists the skills without reading any.
     ListSkills,
-    /// Loads a skill that is not what its entry says.
+    /// Loads a skill that does not match its entry, and expects the mismatch to be detected.
     RefuseSkill,
-    /// Finds out, at the latest with the first call, that the login cannot be trusted or is not enough.
+    /// Expects the login to be rejected as untrusted or insufficient, at the latest by the first calls.
     BeRefused,
 }
 
-/// One start of this program.
+/// The scenario of one run of this program.
 #[derive(Debug)]
 pub struct Scenario {
     pub name: String,
     pub exercise: Exercise,
     pub server: Url,
-    /// What the suite gives along, as JSON.
+    /// Extra input from the suite, as JSON.
     pub context: Option<String>,
 }
 
 impl Scenario {
-    /// Reads what the suite says: the server is the last argument, the rest is in variables.
+    /// Reads the scenario from the arguments and the environment: the server URL is the last argument, the rest comes
+    /// from environment variables.
     #[expect(clippy::disallowed_methods, reason = "this is the edge of the program, where the environment comes in")]
     pub fn from_environment() -> Outcome<Self> {
         let name = std::env::var("MCP_CONFORMANCE_SCENARIO");
@@ -81,7 +82,7 @@ impl Scenario {
 }
 
 impl Scenario {
-    /// Whether the server wants a login.
+    /// Reports whether the server requires a login.
     pub fn is_protected(&self) -> bool {
         self.name.starts_with(PROTECTED)
     }
@@ -97,7 +98,7 @@ impl Exercise {
         found.ok_or_else(|| format!("nobody has looked at the scenario `{scenario}` yet").into())
     }
 
-    /// Does it. Dropped while it waits, the call in flight is withdrawn.
+    /// Performs the exercise. Dropping the future cancels the request in flight.
     pub async fn perform(self, connection: &Connection, scenario: &Scenario) -> Outcome {
         match self {
             Self::Tour => tour::everything(connection).await,

@@ -1,4 +1,4 @@
-//! What becomes of a tool's schema on its way through the client: nothing.
+//! Checks that tool schemas pass through the client unchanged.
 
 use wharf_client::Connection;
 use wharf_wire::Raw;
@@ -6,12 +6,12 @@ use wharf_wire::Raw;
 use crate::arguments::arguments_for;
 use crate::{Outcome, tour};
 
-/// The tool whose schema is looked at, and the one that takes it back.
+/// The tool whose schema is echoed, and the tool that receives it.
 const RICH: &str = "json_schema_2020_12_tool";
 const ECHO: &str = "json_schema_echo";
 
-/// Reads every schema as far as arguments need it. The server has no tools to call; it waits for somebody to fetch
-/// what a schema refers to.
+/// Decodes every schema as far as generating arguments requires, and calls no tool. The suite checks that the client
+/// does not fetch the references in a schema.
 pub async fn read_all(connection: &Connection) -> Outcome {
     let tools = connection.list_tools().await?.items;
     if tools.is_empty() {
@@ -23,7 +23,7 @@ pub async fn read_all(connection: &Connection) -> Outcome {
     Ok(())
 }
 
-/// Sends the rich schema back, byte for byte.
+/// Sends the schema back byte for byte.
 pub async fn echo(connection: &Connection) -> Outcome {
     let tools = connection.list_tools().await?.items;
     let rich = tools.into_iter().find(|tool| tool.name == RICH);

@@ -1,14 +1,14 @@
-//! What is done for a server that asks something back: everything there is, without a person.
+//! Client services (elicitation, sampling, roots, skills) that respond without a person.
 
 use wharf_client::{Elicitor, NotSampled, Pending, RootsSource, Sampler, Services};
 use wharf_wire::{ElicitAnswer, Elicitation, Raw, Root, SamplingRequest};
 
-/// All services, so that each is declared and the suite can look at how.
+/// Returns all services, so that the client declares each capability to the suite.
 pub fn all() -> Services {
     Services::default().elicitation(Consent).sampling(Parrot).roots(OneRoot).skills()
 }
 
-/// Somebody who accepts whatever is asked and types nothing, so that the defaults are the client's to fill in.
+/// Accepts every form and fills in no field, so that the client applies the defaults. Declines URL elicitations.
 struct Consent;
 
 impl Elicitor for Consent {
@@ -21,7 +21,7 @@ impl Elicitor for Consent {
     }
 }
 
-/// A model with one thing to say.
+/// A model that always returns the same message.
 struct Parrot;
 
 impl Sampler for Parrot {
@@ -36,7 +36,7 @@ impl Sampler for Parrot {
     }
 }
 
-/// One directory, which nobody opens.
+/// Lists a single directory that is never opened.
 struct OneRoot;
 
 impl RootsSource for OneRoot {

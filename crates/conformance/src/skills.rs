@@ -1,16 +1,16 @@
-//! Skills: nothing is read before it is wanted, and nothing is used that is not what was promised.
+//! Skill scenarios: listing reads no skill, and a skill that does not match its entry is rejected.
 
 use wharf_client::Connection;
 use wharf_wire::Skill;
 
 use crate::Outcome;
 
-/// Lists the skills and leaves it at that.
+/// Lists the skills without reading any.
 pub async fn list(connection: &Connection) -> Outcome {
     listed(connection).await.map(drop)
 }
 
-/// Loads each skill, and expects to be told that it is not what its entry says.
+/// Loads each skill and expects every load to fail with a mismatch.
 pub async fn refuse(connection: &Connection) -> Outcome {
     for skill in listed(connection).await? {
         match connection.load_skill(&skill).await {

@@ -1,4 +1,4 @@
-//! Uses everything a server offers, the way a host does: ask what there is, then use each of it.
+//! Uses every capability of a server, as a host does: lists tools, resources and prompts, then uses each entry.
 
 use wharf_client::{CallOptions, Connection};
 use wharf_spec::Untrusted;
@@ -7,7 +7,7 @@ use wharf_wire::{PromptDefinition, Raw, ToolDefinition};
 use crate::Outcome;
 use crate::arguments::arguments_for;
 
-/// Goes through tools, resources and prompts. The first thing that does not work ends it.
+/// Calls all tools, reads all resources and expands all prompts. Stops at the first failure.
 pub async fn everything(connection: &Connection) -> Outcome {
     connection.ping(CallOptions::default()).await?;
     let offered = &connection.facts().capabilities;
@@ -23,7 +23,7 @@ pub async fn everything(connection: &Connection) -> Outcome {
     Ok(())
 }
 
-/// Calls a tool; one that reports failure counts as one that does not work.
+/// Calls a tool. A tool result marked as error is a failure.
 pub async fn call(connection: &Connection, name: &str, arguments: &Raw) -> Outcome {
     let result = connection.call_tool(name, arguments, CallOptions::default()).await;
     let result = result.map_err(|error| format!("tool {}: {error}", shown(name)))?;

@@ -1,4 +1,4 @@
-//! What wakes a thread that waits: the time, an answer, or the end of what it works for.
+//! Wakes a waiting thread on a timeout, an answer or a cancellation.
 
 use std::collections::HashMap;
 use std::sync::{Condvar, Mutex, PoisonError};
@@ -18,8 +18,8 @@ pub struct Alarm {
 #[derive(Default)]
 struct State {
     rung: bool,
-    /// What has been delivered and not yet fetched. The thread fetches all that it asked for, and
-    /// nothing else is delivered.
+    /// Delivered answers that were not fetched yet. Only answers that the thread asked for are delivered, and it
+    /// fetches all of them.
     answers: HashMap<String, Value>,
 }
 
@@ -30,13 +30,13 @@ impl Alarm {
         self.changed.notify_all();
     }
 
-    /// Hands over what the thread waits for under the name `key`.
+    /// Delivers the answer that the thread waits for under `key`.
     pub fn deliver(&self, key: &str, answer: Value) {
         locked(&self.state).answers.insert(key.to_owned(), answer);
         self.changed.notify_all();
     }
 
-    /// Waits for what is delivered as `key`, however long that takes; nothing if the alarm rings first.
+    /// Waits for the answer `key` without a time limit. Returns `None` if the alarm rings first.
     pub fn fetch(&self, key: &str) -> Option<Value> {
         let mut state = locked(&self.state);
         loop {
@@ -50,7 +50,7 @@ impl Alarm {
         }
     }
 
-    /// Waits until `due` has passed since `started`; says whether the alarm rang meanwhile.
+    /// Waits until `due` has passed since `started`. Returns whether the alarm rang before.
     pub fn rings_before(&self, started: Instant, due: Duration) -> bool {
         let mut state = locked(&self.state);
         loop {

@@ -1,11 +1,15 @@
 //! Checks a tool's arguments against its own input schema.
 //!
-//! Knows the few keywords that this server's schemas use, and says in plain words what is wrong:
-//! the reader is a person or a model that wants to try again.
+//! Supports the keywords that this server's schemas use. The errors are plain sentences: their reader is a person or a
+//! model that wants to retry.
 
 use serde_json::{Map, Value};
 
-/// Checks `arguments` against `schema`; the error is one sentence that names the argument.
+/// Checks `arguments` against `schema`.
+///
+/// # Errors
+///
+/// Returns one sentence that names the argument.
 pub fn check(schema: &Value, arguments: &Map<String, Value>) -> Result<(), String> {
     let empty = Map::new();
     let properties = schema["properties"].as_object().unwrap_or(&empty);
@@ -33,7 +37,7 @@ fn check_value(name: &str, property: &Value, value: &Value) -> Result<(), String
         "string" => value.is_string(),
         "boolean" => value.is_boolean(),
         "number" => value.is_number(),
-        // JSON Schema counts 5.0 as an integer.
+        // In JSON Schema, 5.0 is an integer.
         "integer" => value.as_f64().is_some_and(|number| number.fract() == 0.0),
         _ => true,
     };

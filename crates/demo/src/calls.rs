@@ -1,7 +1,7 @@
-//! Calls that take time: each has a thread of its own and can be cancelled.
+//! Long-running calls: each runs on its own thread and can be cancelled.
 //!
-//! A call is answered if and only if it is still in the table when its work is done; cancelling
-//! takes it out. So an answer and a cancellation can never both happen.
+//! A call is answered only if it is still in the table when its work is done. Cancelling removes it from the table, so
+//! a call is never both answered and cancelled.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex};
@@ -12,7 +12,7 @@ use serde_json::Value;
 use super::alarm::Alarm;
 use super::message::{Outbox, locked};
 
-/// How many calls may be under way at once; each costs a thread.
+/// Maximum number of concurrent calls. Each needs a thread.
 const MOST_CALLS: usize = 256;
 
 #[derive(Default)]
@@ -20,7 +20,7 @@ pub struct Calls {
     running: Arc<Mutex<Table>>,
 }
 
-/// The calls under way, by the JSON of their id, which keeps `1` and `"1"` apart.
+/// Running calls by the JSON of their id, which distinguishes `1` from `"1"`.
 type Table = HashMap<String, Arc<Alarm>>;
 
 impl Calls {
@@ -28,9 +28,13 @@ impl Calls {
         locked(&self.running).contains_key(&id.to_string())
     }
 
-    /// Starts the call `id`, or gives the reason why it cannot be started.
+    /// Starts the call `id`.
     ///
-    /// The work ends soon after its alarm rings. It gives the reply, or nothing if it was withdrawn.
+    /// The work ends soon after its alarm rings. It returns the reply, or `None` if it was cancelled.
+    ///
+    /// # Errors
+    ///
+    /// Returns a sentence if there are too many calls or no thread can be started.
     pub fn start(
         &self,
         id: &Value,
@@ -61,14 +65,14 @@ impl Calls {
         Ok(())
     }
 
-    /// Cancels the call `id`, if it runs; it stops at once and is never answered.
+    /// Cancels the call `id` if it is running. The call stops immediately and is never answered.
     pub fn cancel(&self, id: &Value) {
         if let Some(alarm) = locked(&self.running).remove(&id.to_string()) {
             alarm.ring();
         }
     }
 
-    /// Cancels every call.
+    /// Cancels all calls.
     pub fn cancel_all(&self) {
         for (_, alarm) in locked(&self.running).drain() {
             alarm.ring();
@@ -76,10 +80,10 @@ impl Calls {
     }
 }
 
-/// Takes a call out of the table, and says whether it still was there.
+/// Removes a call from the table and returns whether it was still there.
 fn is_taken_out(running: &Mutex<Table>, key: &str, alarm: &Arc<Alarm>) -> bool {
     let mut running = locked(running);
-    // A later call may have taken over the id of a cancelled one; its entry is not ours.
+    // A later call may have reused the id of a cancelled one.
     let is_ours = running.get(key).is_some_and(|entry| Arc::ptr_eq(entry, alarm));
     is_ours && running.remove(key).is_some()
 }

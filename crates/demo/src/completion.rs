@@ -1,4 +1,4 @@
-//! Completion: what to offer while somebody types an argument.
+//! Completion of arguments.
 
 use serde_json::{Map, Value, json};
 
@@ -7,7 +7,11 @@ use super::port::View;
 use super::revision::Revision;
 use super::{prompts, resources};
 
-/// Answers `completion/complete`: the known values that begin with what was typed, in any case.
+/// Answers `completion/complete` with the known values that start with the typed text, ignoring case.
+///
+/// # Errors
+///
+/// Fails with invalid params for an unknown reference or argument.
 pub fn complete(params: &Map<String, Value>, revision: Revision, view: View) -> Result<Value, RpcError> {
     let part = |holder: &str, name: &str| params.get(holder).and_then(|holder| holder.get(name));
     let text = |holder: &str, name: &str| {

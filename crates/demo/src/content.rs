@@ -1,18 +1,18 @@
-//! The content blocks that tools and prompts are made of, and two small media files.
+//! Content blocks of tools and prompts, and two small media files.
 //!
-//! Blocks that a revision does not know are replaced by text that says the same.
+//! Block types that a revision does not have are replaced by equivalent text.
 
 use serde_json::{Value, json};
 
 use super::revision::Revision;
 
-/// An anchor, 16 by 16 in two colours: a PNG file in base64.
+/// An anchor, 16 by 16 pixels in two colours: a PNG file in base64.
 pub const LOGO_PNG: &str = concat!(
     "iVBORw0KGgoAAAANSUhEUgAAABAAAAAQAQMAAAAlPW0iAAAABlBMVEXr9PoQSG4DB3jyAAAALUlEQVR42mNgYGBg",
     "bmBgcQAhIIORgYH/AYgEIkUOhkIZBkMJBkkDkCBQloEBAHKKBTtZtx1zAAAAAElFTkSuQmCC",
 );
 
-/// Eight milliseconds of a foghorn, or at least of a sine: a WAV file in base64.
+/// Eight milliseconds of a sine tone: a WAV file in base64.
 const HORN_WAV: &str = concat!(
     "UklGRmQAAABXQVZFZm10IBAAAAABAAEAQB8AAEAfAAABAAgAZGF0YUAAAACApsbc5NzGpoBZOSMcIzlZf6bG3OTc",
     "xqaAWTkjHCM5WX+mxtzk3MamgFk5IxwjOVl/psbc5NzGpoBZOSMcIzlZ",
@@ -44,7 +44,7 @@ pub fn link(revision: Revision, resource: &Value) -> Value {
     }
 }
 
-/// Embeds what reading a resource has given.
+/// Embeds the contents of a resource.
 pub fn embedded(contents: &Value) -> Value {
     json!({"type": "resource", "resource": contents})
 }
@@ -53,7 +53,7 @@ pub fn embedded(contents: &Value) -> Value {
 mod tests {
     use super::{HORN_WAV, LOGO_PNG};
 
-    /// Decodes base64, slowly.
+    /// Decodes base64.
     fn decode(text: &str) -> Vec<u8> {
         let alphabet = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
         let sextets = text.trim_end_matches('=').chars();

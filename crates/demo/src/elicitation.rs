@@ -1,4 +1,4 @@
-//! What asks a person: tools by a form, by a web page, again and again and without end, a prompt and a resource.
+//! Tools, a prompt and a resource that ask the user: by a form, by a web page, repeatedly, and without end.
 
 use serde_json::{Map, Value, json};
 
@@ -10,7 +10,7 @@ use super::rounds::nonce;
 use super::talk::{Stop, Talk};
 use super::tools::{plain, structured};
 
-/// `book_berth`: a form with a field of every kind.
+/// `book_berth`: asks with a form that has a field of every type.
 pub fn book_berth(_: &Map<String, Value>, talk: &mut dyn Talk) -> Result<Value, Stop> {
     let revision = talk.revision();
     let mut params = json!({
@@ -62,7 +62,7 @@ fn berth_fields(revision: Revision) -> Value {
     fields
 }
 
-/// The kinds of fields that came with 2025-11-25.
+/// Adds the field types of 2025-11-25.
 fn add_later_fields(fields: &mut Value) {
     fields["flag"] = json!({
         "type": "string", "title": "Flag", "default": "no",
@@ -88,7 +88,7 @@ fn keep_only_defaults_of_booleans(fields: &mut Value) {
     }
 }
 
-/// `open_harbour_page`: sends the person to a web page.
+/// `open_harbour_page`: asks the user to open a web page.
 pub fn open_harbour_page(_: &Map<String, Value>, talk: &mut dyn Talk) -> Result<Value, Stop> {
     let mut page = harbour_page();
     let id = page["elicitationId"].clone();
@@ -108,7 +108,7 @@ pub fn open_harbour_page(_: &Map<String, Value>, talk: &mut dyn Talk) -> Result<
 
 pub const PAPERS_IN_ORDER: &str = "The papers are in order.";
 
-/// The page to open, as 2025-11-25 asks for it.
+/// Returns the page request of 2025-11-25.
 pub fn harbour_page() -> Value {
     let paper = format!("{:016x}", nonce());
     json!({
@@ -119,13 +119,13 @@ pub fn harbour_page() -> Value {
     })
 }
 
-/// Says that the person is done with a page (2025-11-25 client/elicitation, "Completion Notifications").
+/// Returns the notification that the page is completed (2025-11-25 client/elicitation, "Completion Notifications").
 pub fn page_is_done(id: &Value) -> Value {
     let params = json!({"elicitationId": id});
     json!({"jsonrpc": "2.0", "method": "notifications/elicitation/complete", "params": params})
 }
 
-/// `many_questions`: as many rounds as wanted, the second of them without a question if need be.
+/// `many_questions`: asks in several rounds. In a stateless revision the second round has no question.
 pub fn many_questions(given: &Map<String, Value>, talk: &mut dyn Talk) -> Result<Value, Stop> {
     let number = |name: &str, default: u64| given.get(name).and_then(Value::as_f64).map_or(default, |n| n as u64);
     let (rounds, together) = (number("rounds", 3), number("together", 1));
@@ -141,7 +141,7 @@ pub fn many_questions(given: &Map<String, Value>, talk: &mut dyn Talk) -> Result
     Ok(plain(&format!("Asked in {rounds} rounds, and heard {}.", said.join(", "))))
 }
 
-/// A form without a mode, which means the same as one with it.
+/// Returns a form without a mode, which is equivalent to one with the mode `form`.
 fn small_question(round: u64, place: u64) -> Question {
     let fields = json!({"answer": {"type": "string", "title": "Answer", "default": "aye"}});
     let params = json!({
@@ -151,20 +151,20 @@ fn small_question(round: u64, place: u64) -> Question {
     Question { key: format!("round-{round}-{place}"), need: Need::Form, params: Some(params) }
 }
 
-/// `stubborn`: is never content with an answer.
+/// `stubborn`: asks again after every answer.
 pub fn stubborn(_: &Map<String, Value>, talk: &mut dyn Talk) -> Result<Value, Stop> {
     talk.ask_one(small_question(1, 1))?;
     Err(Stop::Unanswered(vec![small_question(1, 1)]))
 }
 
-/// The prompt `pilot`, which asks before it is filled in.
+/// The prompt `pilot`, which asks before it expands.
 pub fn pilot_prompt(talk: &mut dyn Talk) -> Result<Value, Stop> {
     let answer = talk.ask_one(small_question(1, 1))?;
     let text = format!("Please thank the pilot, who said {}.", answer["content"]["answer"]);
     Ok(json!({"messages": [{"role": "user", "content": content::text(text)}]}))
 }
 
-/// The resource `harbour://log`, which asks before it is read. Nobody may keep what it says.
+/// The resource `harbour://log`, which asks before it is read. Its contents must not be cached.
 pub fn harbour_log(talk: &mut dyn Talk) -> Result<Value, Stop> {
     let answer = talk.ask_one(small_question(1, 1))?;
     let text = format!("The last entry says {}.", answer["content"]["answer"]);

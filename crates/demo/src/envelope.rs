@@ -1,4 +1,4 @@
-//! What every result of a revision has around it.
+//! Members that every result of a revision has.
 
 use serde_json::{Value, json};
 
@@ -7,21 +7,21 @@ use super::questions::Need;
 use super::revision::Revision;
 use super::tools::failure;
 
-/// Wraps results in the manner of one revision.
+/// Adds the common members to results of one revision.
 #[derive(Clone)]
 pub struct Envelope {
     pub revision: Revision,
-    /// How the server introduces itself.
+    /// Server info, as reported to clients.
     pub introduction: Value,
 }
 
 impl Envelope {
-    /// A result that needs nothing more of the client.
+    /// Wraps a complete result.
     pub fn complete(&self, result: Value) -> Value {
         self.typed("complete", result)
     }
 
-    /// Adds what every result of a stateless revision has (2026-07-28 basic, "Results").
+    /// Adds the members that every result of a stateless revision has (2026-07-28 basic, "Results").
     pub fn typed(&self, result_type: &str, mut result: Value) -> Value {
         if self.revision.is_stateless() {
             result["resultType"] = result_type.into();
@@ -30,10 +30,10 @@ impl Envelope {
         result
     }
 
-    /// The answer of a tool that needs what the client has not declared.
+    /// Returns the reply of a tool that needs a capability the client did not declare.
     ///
-    /// A result where declaring happens once and cannot be made up for; an error where the client
-    /// may declare more and call again.
+    /// In a handshake revision this is a tool result, because capabilities are declared only once. In a stateless
+    /// revision it is an error, because the client can declare more and call again.
     pub fn lacking(&self, need: Need) -> Result<Value, RpcError> {
         let needed = need.as_capabilities();
         if self.revision.is_stateless() {
@@ -43,7 +43,7 @@ impl Envelope {
     }
 }
 
-/// The error of a request that had to declare `needed` (2026-07-28 basic, "Errors").
+/// Returns the error for a request that must declare `needed` (2026-07-28 basic, "Errors").
 pub fn missing_capability(needed: &Value) -> RpcError {
     let message = format!("the request must declare the capabilities {needed}");
     RpcError::new(MISSING_CAPABILITY, message).with_data(json!({"requiredCapabilities": needed}))

@@ -1,7 +1,7 @@
-//! The demo server over HTTP, on loopback only: Streamable HTTP in both eras, or the HTTP+SSE of 2024-11-05.
+//! The demo server over HTTP, on loopback only: Streamable HTTP of both eras, or the HTTP+SSE of 2024-11-05.
 //!
-//! Owns the listener, the routes and every bound; what the messages mean is the business of
-//! [`DemoServer`]. Nothing here is for the open: whoever can reach the port can call the tools.
+//! Owns the listener, the routes and all limits. [`DemoServer`] handles the messages. There is no authentication: any
+//! process that reaches the port can call the tools.
 
 mod address;
 mod answer;
@@ -36,16 +36,16 @@ use sessions::Sessions;
 
 pub use address::parse as parse_address;
 
-/// The largest body of a request.
+/// Maximum size of a request body.
 const LARGEST_BODY: usize = 4 * 1024 * 1024;
 
-/// How many exchanges may be open at once, over all clients.
+/// Maximum number of open exchanges over all clients.
 const MOST_EXCHANGES: usize = 256;
 
-/// Where and how to serve.
+/// Address and form to serve.
 #[derive(Debug, Clone, Copy)]
 pub struct Place {
-    /// Loopback; port 0 takes any that is free.
+    /// Loopback address. Port 0 picks a free port.
     pub address: SocketAddr,
     pub form: Form,
 }
@@ -54,7 +54,7 @@ pub struct Place {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Form {
     Streamable,
-    /// The one of 2024-11-05.
+    /// HTTP+SSE of 2024-11-05.
     Sse,
 }
 
@@ -89,7 +89,7 @@ pub async fn serve_http(
     let tides = site.turn_tides()?;
     announce(&format!("http://{address}{path}"));
     let served = tokio::select! {
-        // Small events must not wait for each other.
+        // Set TCP_NODELAY, so that small events are not delayed.
         served = axum::serve(listener.tap_io(|stream| drop(stream.set_nodelay(true))), routes) => served,
         () = ended => Ok(()),
     };
@@ -99,11 +99,11 @@ pub async fn serve_http(
     served
 }
 
-/// What all requests meet.
+/// Shared state of all requests.
 struct Site {
-    /// What the servers of requests and sessions are made from; answers nobody itself.
+    /// Template for the servers of requests and sessions. Does not answer requests itself.
     root: DemoServer,
-    /// Whether a handshake revision is spoken.
+    /// True if a handshake revision is supported.
     has_sessions: bool,
     sessions: Sessions,
     exchanges: Arc<Semaphore>,
@@ -115,12 +115,12 @@ impl Site {
         Self { root, has_sessions, sessions: Sessions::default(), exchanges }
     }
 
-    /// Makes room for one more exchange, until the permit is dropped.
+    /// Acquires a permit for one more exchange.
     fn admit_exchange(&self) -> Result<OwnedSemaphorePermit, Refusal> {
         Arc::clone(&self.exchanges).try_acquire_owned().map_err(|_| Refusal::busy("too many exchanges are open"))
     }
 
-    /// Has the port of the stateless requests change by itself, until the server given back is closed.
+    /// Starts the periodic changes for stateless requests. They stop when the returned server is closed.
     fn turn_tides(&self) -> io::Result<Option<Arc<DemoServer>>> {
         let Some(server) = self.root.for_request(Mirrored::new()) else { return Ok(None) };
         let server = Arc::new(server);
@@ -129,14 +129,14 @@ impl Site {
     }
 }
 
-/// Has the port of `server` change by itself, if its options say so, and tells of it by `out`.
+/// Starts the periodic changes of `server`, if its options ask for them, and sends the notifications to `out`.
 fn turn_tides(server: &Arc<DemoServer>, out: Arc<dyn Outbox>) -> io::Result<()> {
     let server = Arc::clone(server);
     thread::Builder::new().name("demo-tide".to_owned()).spawn(move || server.turn_tides(&*out))?;
     Ok(())
 }
 
-/// Where stateless requests hear of changes: on their listens alone.
+/// Discards messages. Stateless requests receive changes only through their own listen requests.
 struct Nowhere;
 
 impl Outbox for Nowhere {

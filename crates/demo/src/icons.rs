@@ -1,11 +1,11 @@
-//! The pictures beside names, which came with 2025-11-25.
+//! Icons, available since 2025-11-25.
 
 use serde_json::{Value, json};
 
 use super::content::LOGO_PNG;
 use super::revision::Revision;
 
-/// Gives `thing` the anchor as an icon, as data and by address, where `revision` has icons.
+/// Adds the anchor icon to `thing`, as data and by URL, if `revision` has icons.
 pub fn add(thing: &mut Value, revision: Revision) {
     if revision.has_icons() {
         thing["icons"] = json!([

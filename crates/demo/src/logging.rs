@@ -1,4 +1,4 @@
-//! Log messages to the client: which ones it wants, and how they look.
+//! Log messages to the client: level and format.
 
 use std::sync::Mutex;
 
@@ -9,14 +9,14 @@ use super::revision::Revision;
 
 const LOG_LEVEL_KEY: &str = "io.modelcontextprotocol/logLevel";
 
-/// The levels of RFC 5424, the least severe first.
+/// The levels of RFC 5424, least severe first.
 pub const LEVELS: [&str; 8] = ["debug", "info", "notice", "warning", "error", "critical", "alert", "emergency"];
 
-/// What a handshake client hears before it has set a level, which 2025-11-25 leaves to the server.
+/// Initial level of a handshake client, which 2025-11-25 leaves to the server.
 const LEVEL_AT_FIRST: usize = 1;
 
 pub struct Logging {
-    /// The least severe level to send, as `logging/setLevel` has set it.
+    /// Minimum level to send, set by `logging/setLevel`.
     level: Mutex<usize>,
 }
 
@@ -33,9 +33,9 @@ impl Logging {
         Ok(json!({}))
     }
 
-    /// Whether the client wants a message of `level` during the request that has `params`.
+    /// Reports whether the client wants messages of `level` during the request with `params`.
     ///
-    /// A stateless request that names no level wants none (2026-07-28 server/utilities/logging).
+    /// A stateless request without a level wants none (2026-07-28 server/utilities/logging).
     pub fn wants(&self, level: &str, params: &Map<String, Value>, revision: Revision) -> Result<bool, RpcError> {
         let severity = rank(Some(&level.into()))?;
         if !revision.is_stateless() {
@@ -48,7 +48,7 @@ impl Logging {
     }
 }
 
-/// The notification that carries a log message.
+/// Returns the notification of a log message.
 pub fn entry(level: &str, message: &str) -> Value {
     let params = json!({"level": level, "logger": "harbour", "data": {"message": message}});
     json!({"jsonrpc": "2.0", "method": "notifications/message", "params": params})

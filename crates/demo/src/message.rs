@@ -1,6 +1,6 @@
-//! JSON-RPC as this server needs it: telling messages apart, and building replies.
+//! JSON-RPC for this server: classifies messages and builds replies.
 //!
-//! Owns the shapes of requests, errors and the [`Outbox`]; decides nothing about methods.
+//! Defines requests, errors and the [`Outbox`]. Knows no methods.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -16,30 +16,30 @@ pub const MISSING_CAPABILITY: i64 = -32021;
 pub const UNSUPPORTED_VERSION: i64 = -32022;
 pub const URL_ELICITATION_REQUIRED: i64 = -32042;
 
-/// Where messages to the client go; a transport has one for each connection or exchange.
+/// Sends messages to the client. A transport has one for each connection or exchange.
 pub trait Outbox: Send + Sync {
     /// Sends one message. A message that can no longer be delivered is dropped silently.
     fn send(&self, message: Value);
 
-    /// Where to send what has nothing to do with the exchange, or outlives it; nowhere else by default.
+    /// Returns the outbox for messages that are unrelated to the exchange or outlive it. `None` by default.
     fn aside(&self) -> Option<Arc<dyn Outbox>> {
         None
     }
 }
 
-/// A message from the client, told apart.
+/// A classified message from the client.
 pub enum Incoming {
     Request(Request),
     Notification {
         method: String,
         params: Map<String, Value>,
     },
-    /// The answer to a request of the server's own: an object with `result` or `error`.
+    /// The response to a request of the server: an object with `result` or `error`.
     Response {
         id: Value,
         response: Value,
     },
-    /// Nothing to act on or to answer: a malformed notification.
+    /// A malformed notification, which is ignored.
     Ignored,
 }
 
@@ -49,7 +49,7 @@ pub struct Request {
     pub params: Map<String, Value>,
 }
 
-/// A JSON-RPC error, not yet addressed to a request.
+/// A JSON-RPC error without an id.
 #[derive(Debug)]
 pub struct RpcError {
     pub code: i64,
@@ -71,7 +71,7 @@ impl RpcError {
         self
     }
 
-    /// The reply that carries this error to the request `id`, or to nobody when it is null.
+    /// Returns the error reply to the request `id`, which may be null.
     pub fn reply(self, id: Value) -> Value {
         json!({"jsonrpc": "2.0", "id": id, "error": self.to_json()})
     }
@@ -85,18 +85,22 @@ impl RpcError {
     }
 }
 
-/// The reply that carries `result` to the request `id`.
+/// Returns the reply with `result` to the request `id`.
 pub fn result_reply(id: Value, result: Value) -> Value {
     json!({"jsonrpc": "2.0", "id": id, "result": result})
 }
 
-/// Tells a message apart; on failure gives the whole error reply.
+/// Classifies a message.
+///
+/// # Errors
+///
+/// Returns the whole error reply.
 pub fn classify(message: Value) -> Result<Incoming, Value> {
     let Value::Object(mut fields) = message else {
         return Err(refuse(Value::Null, "a message is a JSON object"));
     };
     let id = fields.remove("id");
-    // Only an id that a request may have is worth repeating in an error.
+    // Repeat only valid request ids in an error.
     let usable_id = id.clone().filter(is_request_id);
     let id_or_null = usable_id.clone().unwrap_or(Value::Null);
     if fields.get("jsonrpc").and_then(Value::as_str) != Some("2.0") {
@@ -126,7 +130,7 @@ pub fn classify(message: Value) -> Result<Incoming, Value> {
     }
 }
 
-/// Whether `value` may identify a request: a string or an integer, never null.
+/// Reports whether `value` is a valid request id: a string or an integer, not null.
 pub fn is_request_id(value: &Value) -> bool {
     value.is_string() || value.is_i64() || value.is_u64()
 }
@@ -135,10 +139,10 @@ fn refuse(id: Value, message: &str) -> Value {
     RpcError::new(INVALID_REQUEST, message).reply(id)
 }
 
-/// Collects the replies to a batch and sends them as one array once nobody can add another.
+/// Collects the replies of a batch and sends them as one array when the last reference is dropped.
 ///
-/// Every member holds a share, long calls included, so the last one to finish or to be cancelled
-/// sends. Notifications pass at once: progress that waits for the end is none.
+/// Every member holds a reference, also long calls, so the last one to finish or to be cancelled sends the array.
+/// Notifications are sent immediately, since progress is useless after the end.
 pub struct BatchOutbox {
     out: Arc<dyn Outbox>,
     replies: Mutex<Vec<Value>>,
@@ -173,7 +177,7 @@ impl Drop for BatchOutbox {
     }
 }
 
-/// Locks, also after a panic elsewhere: nothing here is left half-changed by one.
+/// Locks a mutex, ignoring poisoning: no panic leaves partial changes behind.
 pub fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

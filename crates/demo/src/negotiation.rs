@@ -1,8 +1,8 @@
-//! Which revision a connection speaks, and whether a request is welcome in it.
+//! Negotiates the revision of a connection and admits requests.
 //!
-//! The first request that is valid in some era settles the era for the connection's lifetime
-//! (2026-07-28 basic/versioning, "Backward Compatibility"). Refusals settle nothing, so a client
-//! whose version was refused may still turn to `initialize`.
+//! The first valid request determines the era for the connection's lifetime (2026-07-28 basic/versioning, "Backward
+//! Compatibility"). A rejected request determines nothing, so a client with a rejected version can still send
+//! `initialize`.
 
 use std::sync::Mutex;
 
@@ -15,40 +15,40 @@ pub const PROTOCOL_VERSION_KEY: &str = "io.modelcontextprotocol/protocolVersion"
 pub const CLIENT_CAPABILITIES_KEY: &str = "io.modelcontextprotocol/clientCapabilities";
 
 pub struct Negotiation {
-    /// The only revision to speak, when there is only one.
+    /// The only supported revision, if restricted.
     pinned: Option<Revision>,
-    /// Whether the connection has to begin with `initialize`, whatever else the server speaks.
+    /// True if the connection must begin with `initialize`, regardless of the other revisions.
     is_session: bool,
-    /// What the connection has settled on.
+    /// The negotiated revision.
     agreed: Mutex<Option<Revision>>,
 }
 
 impl Negotiation {
     pub fn new(pinned: Option<Revision>) -> Self {
-        // A stateless server has nothing to settle.
+        // A stateless server has nothing to negotiate.
         let agreed = pinned.filter(|revision| revision.is_stateless());
         Self { pinned, is_session: false, agreed: Mutex::new(agreed) }
     }
 
-    /// Another one of the same server, for a request that stands alone.
+    /// Creates the negotiation of a single stateless request.
     pub fn stateless(&self) -> Option<Self> {
         let revision = self.pinned.unwrap_or(Revision::LATEST);
         let agreed = revision.is_stateless().then_some(revision);
         agreed.map(|_| Self { pinned: self.pinned, is_session: false, agreed: Mutex::new(agreed) })
     }
 
-    /// Another one of the same server, for a session that `initialize` begins.
+    /// Creates the negotiation of a session that begins with `initialize`.
     pub fn handshake(&self) -> Option<Self> {
         let is_spoken = !self.pinned.is_some_and(Revision::is_stateless);
         is_spoken.then(|| Self { pinned: self.pinned, is_session: true, agreed: Mutex::default() })
     }
 
-    /// The revision settled on so far.
+    /// Returns the negotiated revision, if there is one yet.
     pub fn agreed(&self) -> Option<Revision> {
         *locked(&self.agreed)
     }
 
-    /// What the server supports, newest first, whatever this connection has settled on.
+    /// Returns the supported revisions, newest first, regardless of the negotiated one.
     pub fn supported(&self) -> Vec<&'static str> {
         match self.pinned {
             Some(revision) => vec![revision.as_str()],
@@ -56,13 +56,17 @@ impl Negotiation {
         }
     }
 
-    /// Says in which revision to answer `request`, settling it if this is the first, or refuses.
+    /// Returns the revision to answer `request` in, and negotiates it on the first request.
+    ///
+    /// # Errors
+    ///
+    /// Fails if the request is not valid on this connection.
     pub fn admit(&self, request: &Request) -> Result<Revision, RpcError> {
         let mut agreed = locked(&self.agreed);
         let revision = match (*agreed, self.pinned) {
             (Some(revision), _) if revision.is_stateless() => self.admit_stateless(request)?,
             (Some(revision), _) => self.admit_to_session(revision, request)?,
-            // An answer to `ping` promises nothing.
+            // A reply to `ping` determines nothing.
             (None, pinned) if request.method == "ping" && declared_version(request).is_none() => {
                 return Ok(pinned.unwrap_or(Revision::LATEST_HANDSHAKE));
             }
@@ -75,7 +79,7 @@ impl Negotiation {
     }
 
     fn admit_stateless(&self, request: &Request) -> Result<Revision, RpcError> {
-        // With the keys of a stateless request it is a method like others, and an unknown one.
+        // With the keys of a stateless request, `initialize` is an unknown method like any other.
         let is_handshake = request.method == "initialize" && declared_version(request).is_none();
         if is_handshake && self.pinned.is_none() {
             return Err(RpcError::new(
@@ -84,12 +88,12 @@ impl Negotiation {
             ));
         }
         if is_handshake {
-            // A client of the handshake era learns from this which versions would have done.
+            // This tells a handshake client which versions are supported.
             let requested = request.params.get("protocolVersion").and_then(Value::as_str);
             return Err(self.unsupported(requested.unwrap_or_default()));
         }
         let requested = declared_version(request).ok_or_else(|| missing(PROTOCOL_VERSION_KEY))?;
-        // The version comes first: another one may ask for other keys.
+        // Check the version first: another version may require other keys.
         let revision = Revision::parse(requested)
             .filter(|revision| revision.is_stateless())
             .ok_or_else(|| self.unsupported(requested))?;
@@ -103,7 +107,7 @@ impl Negotiation {
         if request.method == "initialize" {
             return Err(RpcError::new(INVALID_REQUEST, "this connection is initialized already"));
         }
-        // A server that knows one handshake revision only has never heard of these keys.
+        // A server that supports only one handshake revision does not know these keys.
         if self.pinned.is_none() && declared_version(request).is_some() {
             return Err(RpcError::new(
                 INVALID_REQUEST,
@@ -119,7 +123,7 @@ impl Negotiation {
     }
 }
 
-/// Agrees on a handshake revision: the one asked for if it can be had, else the newest.
+/// Negotiates a handshake revision: the requested one if supported, otherwise the newest.
 fn initialize(pinned: Option<Revision>, request: &Request) -> Result<Revision, RpcError> {
     let requested = request
         .params
@@ -143,7 +147,7 @@ fn missing(key: &str) -> RpcError {
     ))
 }
 
-/// The version that a request claims for itself, as only those of a stateless revision do.
+/// Returns the version that a stateless request declares.
 pub fn declared_version(request: &Request) -> Option<&str> {
     meta(&request.params)?.get(PROTOCOL_VERSION_KEY)?.as_str()
 }

@@ -1,4 +1,4 @@
-//! Lists in pages.
+//! Pagination of lists.
 
 use serde_json::{Map, Value, json};
 
@@ -6,9 +6,11 @@ use super::message::RpcError;
 
 const PAGE_LENGTH: usize = 15;
 
-/// One page of `items` under the key `kind`, at the cursor that `params` carries.
+/// Returns one page of `items` under the key `kind`, at the cursor in `params`.
 ///
-/// Fails with invalid params for a cursor that no page of this list has handed out.
+/// # Errors
+///
+/// Fails with invalid params for a cursor that this list has not issued.
 pub fn page(kind: &str, items: Vec<Value>, params: &Map<String, Value>) -> Result<Value, RpcError> {
     let start = start_of_page(kind, items.len(), params)?;
     let end = items.len().min(start + PAGE_LENGTH);
@@ -24,14 +26,14 @@ fn start_of_page(kind: &str, length: usize, params: &Map<String, Value>) -> Resu
         None | Some(Value::Null) => return Ok(0),
         Some(cursor) => cursor,
     };
-    // Cursors are never decoded, only compared with those that exist.
+    // Cursors are not decoded, only compared with the valid ones.
     (PAGE_LENGTH..length)
         .step_by(PAGE_LENGTH)
         .find(|start| cursor.as_str() == Some(&cursor_at(kind, *start)))
         .ok_or_else(|| RpcError::invalid_params(format!("invalid cursor {cursor} for {kind}")))
 }
 
-/// Names a place in a list, in hexadecimal so that nobody is tempted to read or count in it.
+/// Returns the cursor of a position, in hexadecimal to keep it opaque.
 fn cursor_at(kind: &str, start: usize) -> String {
     let plain = format!("{kind}/{start}");
     plain.bytes().map(|byte| format!("{byte:02x}")).collect()

@@ -1,4 +1,4 @@
-//! What tools can change about the server: the tide, and what it lists.
+//! Mutable state of the server: the tide and the list contents.
 
 use std::sync::Mutex;
 
@@ -8,28 +8,28 @@ pub const TIDE_URI: &str = "harbour://tide";
 pub const BUOY_URI: &str = "harbour://buoy";
 pub const LOG_URI: &str = "harbour://log";
 
-/// The state of the port; every connection has its own.
+/// State of the port. Every connection has its own.
 #[derive(Default)]
 pub struct Port {
     view: Mutex<View>,
-    /// Whether the person has been to the page that an error asked for.
+    /// True after the user has visited the page that an error asked for.
     has_papers: Mutex<bool>,
 }
 
-/// What the port looks like at one moment.
+/// Snapshot of the port.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct View {
     /// In centimetres.
     pub tide: u32,
-    /// Whether there is a tool `crane`.
+    /// True if the tool `crane` is listed.
     pub has_crane: bool,
-    /// Whether there is a prompt `shanty`.
+    /// True if the prompt `shanty` is listed.
     pub has_shanty: bool,
-    /// Whether there is a resource `harbour://buoy`.
+    /// True if the resource `harbour://buoy` is listed.
     pub has_buoy: bool,
 }
 
-/// Something that a tool does to the port.
+/// A change that a tool makes to the port.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum Change {
     RaiseTide,
@@ -39,7 +39,7 @@ pub enum Change {
     LayBuoy,
 }
 
-/// Something that clients may want to hear of.
+/// A change to notify clients of.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum Event {
     ToolsChanged,
@@ -53,7 +53,7 @@ impl Port {
         *locked(&self.view)
     }
 
-    /// Makes a change; gives the sentence to answer with, and the event if anything is different now.
+    /// Applies a change. Returns the text to reply with, and the event if the state changed.
     pub fn apply(&self, change: Change) -> (String, Option<Event>) {
         let mut view = locked(&self.view);
         let (is_new, done, event) = match change {
@@ -78,12 +78,12 @@ impl Port {
         (done.to_owned(), is_new.then_some(event))
     }
 
-    /// Notes that the person has been to the page.
+    /// Records that the user has visited the page.
     pub fn grant_papers(&self) {
         *locked(&self.has_papers) = true;
     }
 
-    /// Uses up the papers, if there are any.
+    /// Consumes the papers. Returns whether there were any.
     pub fn take_papers(&self) -> bool {
         std::mem::take(&mut *locked(&self.has_papers))
     }

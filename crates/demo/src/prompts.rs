@@ -1,4 +1,4 @@
-//! The prompts: a welcome, a code review, a tow, and a shanty once it has been learnt.
+//! The prompts: a welcome, a code review, a tow, and a shanty after `learn_shanty`.
 
 use serde_json::{Map, Value, json};
 
@@ -20,7 +20,7 @@ struct Argument {
     title: &'static str,
     description: &'static str,
     is_required: bool,
-    /// What to offer when somebody is typing it.
+    /// Values to offer for completion.
     suggestions: Suggestions,
 }
 
@@ -28,7 +28,7 @@ enum Suggestions {
     Words(&'static [&'static str]),
     /// The ships in the dock.
     Ships,
-    /// The berths in the dock; only the one where the ship lies, once that is known.
+    /// The berths in the dock. Only the ship's berth once the ship is known.
     Berths,
 }
 
@@ -100,7 +100,7 @@ const PROMPTS: [Prompt; 4] = [
     Prompt { name: SHANTY, title: "Shanty", description: "Asks the model to sing.", arguments: &[] },
 ];
 
-/// The prompt that asks before it is filled in, which others than this module do.
+/// The prompt that asks before it expands. Other modules expand it.
 pub const PILOT: &str = "pilot";
 
 const PILOT_PROMPT: Prompt = Prompt {
@@ -110,7 +110,7 @@ const PILOT_PROMPT: Prompt = Prompt {
     arguments: &[],
 };
 
-/// The prompt that is there only once it has been learnt.
+/// The prompt that is listed only after `learn_shanty`.
 const SHANTY: &str = "shanty";
 
 fn known(view: View) -> impl Iterator<Item = &'static Prompt> {
@@ -145,7 +145,11 @@ fn define(prompt: &Prompt, revision: Revision) -> Value {
     titled(definition, prompt.title)
 }
 
-/// Fills in the prompt that `params` name.
+/// Expands the prompt that `params` name.
+///
+/// # Errors
+///
+/// Fails with invalid params for an unknown prompt or argument.
 pub fn fill_in(params: &Map<String, Value>, view: View) -> Result<Value, RpcError> {
     let prompt = find(params.get("name"), view)?;
     let none = Map::new();
@@ -179,7 +183,11 @@ fn review(code: &str, language: &str) -> String {
     )
 }
 
-/// What may be offered for an argument of a prompt when `context` is filled in already.
+/// Returns the values to offer for an argument, given the arguments in `context`.
+///
+/// # Errors
+///
+/// Fails with invalid params for an unknown prompt or argument.
 pub fn suggestions(
     prompt: Option<&Value>,
     argument: &str,

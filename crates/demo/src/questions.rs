@@ -1,7 +1,7 @@
-//! What the server asks of the client, and the requests by which it does so before 2026-07-28.
+//! Requests of the server to the client, as sent before 2026-07-28.
 //!
-//! Knows which capability each question needs and who waits for which answer; what is asked and
-//! what becomes of the answer is for others.
+//! Maps questions to the capabilities they need, and responses to the waiting calls. Other modules choose the questions
+//! and use the answers.
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -12,7 +12,7 @@ use serde_json::{Value, json};
 use super::alarm::Alarm;
 use super::message::{Outbox, locked};
 
-/// What a client must be able to do before it may be asked something.
+/// A client capability that a question requires.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum Need {
     Form,
@@ -23,7 +23,7 @@ pub enum Need {
 }
 
 impl Need {
-    /// Whether `capabilities`, as a client declares them, cover this.
+    /// Reports whether a client's declared `capabilities` include this one.
     pub fn is_met_by(self, capabilities: &Value) -> bool {
         let has = |path: &str| capabilities.pointer(path).is_some_and(Value::is_object);
         match self {
@@ -36,7 +36,7 @@ impl Need {
         }
     }
 
-    /// The capabilities of a client that can do this and nothing else.
+    /// Returns a capabilities object with only this capability.
     pub fn as_capabilities(self) -> Value {
         match self {
             Self::Form => json!({"elicitation": {"form": {}}}),
@@ -56,17 +56,17 @@ impl Need {
     }
 }
 
-/// Something to ask of the client.
+/// A request to the client.
 #[derive(Debug, Clone)]
 pub struct Question {
-    /// Names the question within its call.
+    /// Key of the question within its call.
     pub key: String,
     pub need: Need,
     pub params: Option<Value>,
 }
 
 impl Question {
-    /// The question as a request without an id, which is also how a result carries it.
+    /// Returns the question as a request without an id, the form in which a result carries it.
     pub fn to_request(&self) -> Value {
         let mut request = json!({"method": self.need.method()});
         if let Some(params) = &self.params {
@@ -76,18 +76,18 @@ impl Question {
     }
 }
 
-/// The server's own requests that the client has not answered yet.
+/// Requests of the server that the client has not answered yet.
 #[derive(Default)]
 pub struct Questions {
     asked: AtomicU64,
-    /// Whom to wake, by the id of the request. Calls and tasks bound how many there are.
+    /// Waiting threads by request id. Bounded by the number of calls and tasks.
     waiting: Mutex<HashMap<String, Arc<Alarm>>>,
 }
 
 impl Questions {
     /// Sends a request and waits for its response: an object with `result` or `error`.
     ///
-    /// Gives nothing if the alarm rings first; the request is then withdrawn.
+    /// Returns `None` if the alarm rings first. The request is then cancelled.
     pub fn ask(&self, mut request: Value, alarm: &Arc<Alarm>, out: &dyn Outbox) -> Option<Value> {
         let id = format!("question-{}", self.asked.fetch_add(1, Ordering::Relaxed) + 1);
         locked(&self.waiting).insert(id.clone(), Arc::clone(alarm));
@@ -102,7 +102,7 @@ impl Questions {
         response
     }
 
-    /// Passes a response on to whom it is for; one that nobody waits for is ignored.
+    /// Delivers a response to the waiting thread. Ignores unknown ids.
     pub fn answer(&self, id: &Value, response: Value) {
         let Some(id) = id.as_str() else { return };
         if let Some(alarm) = locked(&self.waiting).remove(id) {

@@ -1,4 +1,4 @@
-//! The resources: a greeting, a logo, a clock, the tide, perhaps a buoy, and two templates for the berths of a dock.
+//! The resources: a greeting, a logo, a clock, the tide, possibly a buoy, and two templates for the berths of a dock.
 
 use std::time::{SystemTime, UNIX_EPOCH};
 
@@ -10,14 +10,14 @@ use super::port::{BUOY_URI, LOG_URI, TIDE_URI, View};
 use super::revision::Revision;
 use super::skills;
 
-/// The templates' URIs, as listed and as completion refers to them.
+/// URIs of the templates, as listed and as completion refers to them.
 pub const DOCK_TEMPLATE: &str = "demo://dock/{berth}";
 pub const QUAY_TEMPLATE: &str = "quay://{side}/{no}";
 
 const DOCK_PREFIX: &str = "demo://dock/";
 const QUAY_PREFIX: &str = "quay://";
 
-/// Who lies where. Any other berth is free.
+/// Ships by berth. Other berths are free.
 pub const BERTHS: [(&str, &str); 7] = [
     ("east-1", "the barge Patience, with gravel"),
     ("east-2", "the tug Little Persuasion"),
@@ -28,13 +28,13 @@ pub const BERTHS: [(&str, &str); 7] = [
     ("west-2", "the icebreaker Small Talk"),
 ];
 
-/// What was read, and for how long a client may keep it.
+/// Contents of a resource and their cache lifetime.
 pub struct Reading {
     pub result: Value,
     pub ttl_ms: u64,
 }
 
-/// All resources; the first of them is the greeting.
+/// Returns all resources. The greeting comes first.
 pub fn definitions(revision: Revision, view: View) -> Vec<Value> {
     let mut resources = vec![
         ("demo://greeting", "greeting", "Greeting", "A friendly word.", "text/plain"),
@@ -74,12 +74,20 @@ fn titled(mut definition: Value, title: &str, revision: Revision) -> Value {
     definition
 }
 
-/// The URI that `params` name.
+/// Returns the URI that `params` name.
+///
+/// # Errors
+///
+/// Fails with invalid params if it is not a string.
 pub fn uri_of(params: &Map<String, Value>) -> Result<&str, RpcError> {
     params.get("uri").and_then(Value::as_str).ok_or_else(|| RpcError::invalid_params("`uri` must be a string"))
 }
 
 /// Reads the resource `uri`.
+///
+/// # Errors
+///
+/// Fails if there is no such resource.
 pub fn read(uri: &str, revision: Revision, view: View) -> Result<Reading, RpcError> {
     let (contents, ttl_ms) = match uri {
         "demo://greeting" => (greeting(), 3_600_000),
@@ -101,7 +109,7 @@ pub fn read(uri: &str, revision: Revision, view: View) -> Result<Reading, RpcErr
     Ok(Reading { result: json!({"contents": [contents]}), ttl_ms })
 }
 
-/// The contents of `demo://greeting`.
+/// Returns the contents of `demo://greeting`.
 pub fn greeting() -> Value {
     plain("demo://greeting", "Ahoy! Welcome to the Wharf demo server.")
 }
@@ -110,7 +118,7 @@ fn plain(uri: &str, text: &str) -> Value {
     json!({"uri": uri, "mimeType": "text/plain", "text": text})
 }
 
-/// The berth in a URI that matches a template: segments that need no decoding.
+/// Returns the berth of a URI that matches a template. Its segments need no decoding.
 fn berth_of(uri: &str) -> Option<String> {
     let is_plain = |letter: char| letter.is_ascii_alphanumeric() || "-._~".contains(letter);
     let is_segment = |text: &str| !text.is_empty() && text.chars().all(is_plain);
@@ -121,7 +129,7 @@ fn berth_of(uri: &str) -> Option<String> {
     (is_segment(side) && is_segment(number)).then(|| format!("{side}-{number}"))
 }
 
-/// The side and the number of a berth's name.
+/// Splits a berth's name into side and number.
 pub fn split_berth(berth: &str) -> Option<(&str, &str)> {
     berth.split_once('-')
 }
@@ -137,7 +145,7 @@ fn not_found(uri: &str, revision: Revision) -> RpcError {
     RpcError::new(revision.resource_not_found(), format!("unknown resource `{uri}`")).with_data(json!({"uri": uri}))
 }
 
-/// A time as RFC 3339 writes it, in UTC, to the second. Times before 1970 count as 1970.
+/// Formats a time as RFC 3339 in UTC, to the second. Clamps times before 1970.
 pub fn timestamp(time: SystemTime) -> String {
     let since_1970 = time.duration_since(UNIX_EPOCH).unwrap_or_default();
     let (mut days, seconds) = (since_1970.as_secs() / 86_400, since_1970.as_secs() % 86_400);

@@ -1,10 +1,10 @@
-//! The dated versions of the protocol, and what each of them lets a server say.
+//! The protocol revisions and their features.
 //!
-//! Owns every "since when" of this server; other modules ask here instead of comparing dates.
+//! Other modules ask this module for features instead of comparing dates.
 
 use std::fmt;
 
-/// A dated version of the protocol, ordered by age.
+/// A protocol revision, ordered by date.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Revision {
     V2024_11_05,
@@ -39,12 +39,12 @@ impl Revision {
         }
     }
 
-    /// Whether each request stands alone and describes itself in `_meta`.
+    /// Reports whether requests are independent and describe themselves in `_meta`.
     pub fn is_stateless(self) -> bool {
         self >= Self::V2026_07_28
     }
 
-    /// Whether an array of messages is a message; it was so in one revision only.
+    /// Reports whether an array of messages is allowed, which only one revision has.
     pub fn has_batches(self) -> bool {
         self == Self::V2025_03_26
     }
@@ -61,17 +61,17 @@ impl Revision {
         self >= Self::V2025_03_26
     }
 
-    /// Whether completion is announced as a capability; 2024-11-05 had the method alone.
+    /// Reports whether completion has a capability. 2024-11-05 has only the method.
     pub fn has_completions_capability(self) -> bool {
         self >= Self::V2025_03_26
     }
 
-    /// Whether named things have a `title` beside their `name`.
+    /// Reports whether named items have a `title`.
     pub fn has_titles(self) -> bool {
         self >= Self::V2025_06_18
     }
 
-    /// Whether tools have an `outputSchema` and answer with `structuredContent`.
+    /// Reports whether tools have an `outputSchema` and return `structuredContent`.
     pub fn has_structured_content(self) -> bool {
         self >= Self::V2025_06_18
     }
@@ -80,7 +80,7 @@ impl Revision {
         self >= Self::V2025_06_18
     }
 
-    /// Whether an implementation may describe itself and name its website.
+    /// Reports whether server info may have a description and a website.
     pub fn has_descriptions(self) -> bool {
         self >= Self::V2025_11_25
     }
@@ -89,42 +89,42 @@ impl Revision {
         self >= Self::V2025_11_25
     }
 
-    /// Whether a client may be asked to have a form filled in.
+    /// Reports whether the server may ask the client for a form.
     pub fn has_elicitation(self) -> bool {
         self >= Self::V2025_06_18
     }
 
-    /// Whether elicitation has modes, and with them web pages, more kinds of fields and more defaults.
+    /// Reports whether elicitation has modes, which also add web pages, more field types and more defaults.
     pub fn has_elicitation_modes(self) -> bool {
         self >= Self::V2025_11_25
     }
 
-    /// Whether an error may ask to have a web page opened; it was so in one revision only.
+    /// Reports whether an error may ask to open a web page, which only one revision has.
     pub fn has_elicitation_errors(self) -> bool {
         self == Self::V2025_11_25
     }
 
-    /// Whether the client's model may be offered tools.
+    /// Reports whether a sampling request may offer tools.
     pub fn has_sampling_tools(self) -> bool {
         self >= Self::V2025_11_25
     }
 
-    /// Whether completion is told of the arguments that are filled in already.
+    /// Reports whether completion requests include the arguments given so far.
     pub fn has_completion_context(self) -> bool {
         self >= Self::V2025_06_18
     }
 
-    /// Whether tasks are a part of the protocol itself; later they are an extension.
+    /// Reports whether tasks are part of the core protocol. Later they are an extension.
     pub fn has_core_tasks(self) -> bool {
         self == Self::V2025_11_25
     }
 
-    /// Whether a stream of events may begin with one that has nothing but an id.
+    /// Reports whether an event stream may begin with an event that has only an id.
     pub fn has_priming_events(self) -> bool {
         self >= Self::V2025_11_25
     }
 
-    /// The code for a resource that does not exist.
+    /// Returns the error code of an unknown resource.
     pub fn resource_not_found(self) -> i64 {
         if self.is_stateless() { -32602 } else { -32002 }
     }

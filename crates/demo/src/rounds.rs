@@ -1,7 +1,7 @@
 //! Calls in several rounds (2026-07-28 basic/patterns/mrtr): questions in a result, answers in a retry.
 //!
-//! Between two rounds a conversation is parked under its `requestState`, which the client has to
-//! bring back to the letter. Each state is good for one retry of the same call.
+//! Between rounds a conversation is parked under its `requestState`, which the client must return unchanged. Each state
+//! is valid for one retry of the same call.
 
 use std::collections::VecDeque;
 use std::hash::{BuildHasher as _, Hasher as _, RandomState};
@@ -14,7 +14,7 @@ use super::questions::Question;
 use super::revision::Revision;
 use super::talk::{Line, Stop, Talk, Wait, check_needs};
 
-/// How many conversations may be parked; the oldest gives way.
+/// Maximum number of parked conversations. The oldest is dropped.
 const MOST_PARKED: usize = 256;
 
 #[derive(Default)]
@@ -24,21 +24,25 @@ pub struct Rounds {
 
 struct Parked {
     state: String,
-    /// The keys of the questions of the last round.
+    /// Keys of the questions of the last round.
     asked: Vec<String>,
     conversation: Conversation,
 }
 
-/// What the rounds of a call have brought so far.
+/// State of a call across its rounds.
 pub struct Conversation {
-    /// The name and the arguments, or the URI, which every round repeats.
+    /// Name and arguments, or URI, which every round must repeat.
     call: Value,
     answers: Map<String, Value>,
     pauses: u32,
 }
 
 impl Rounds {
-    /// Takes up the conversation that `params` continue, or begins one.
+    /// Resumes the conversation that `params` continue, or starts one.
+    ///
+    /// # Errors
+    ///
+    /// Fails with invalid params if the state is unknown or belongs to another call, or if an answer has no question.
     pub fn resume(&self, params: &Map<String, Value>) -> Result<Conversation, RpcError> {
         let call = json!([params.get("name"), params.get("arguments"), params.get("uri")]);
         let given = match params.get("inputResponses") {
@@ -70,7 +74,7 @@ impl Rounds {
             .ok_or_else(|| RpcError::invalid_params("`requestState` is none that was given out, or was used before"))
     }
 
-    /// Parks a conversation, and gives the result that tells the client how to go on.
+    /// Parks a conversation and returns the result for the client to continue with.
     pub fn park(&self, conversation: Conversation, questions: &[Question]) -> Value {
         let state = fresh_state();
         let mut result = json!({"requestState": state});
@@ -88,19 +92,19 @@ impl Rounds {
     }
 }
 
-/// A number that nobody can guess, for names that must not meet.
+/// Returns a random number for unique names.
 pub fn nonce() -> u64 {
     RandomState::new().build_hasher().finish()
 }
 
-/// A state that survives only where strings are neither parsed, trimmed nor normalised.
+/// Returns a state that only survives if strings are not parsed, trimmed or normalised.
 fn fresh_state() -> String {
     let nonce = nonce();
-    // The accent is written in two ways, and the escapes are text, not escapes.
+    // The accent is written in two ways, and the escapes are literal text.
     format!(" {{\"nonce\":\"{nonce:016x}\"}} \\u0041\\n\\\\ \u{e9}e\u{301} 港 ⚓\u{2028}\t%2B+/= ")
 }
 
-/// Answers from earlier rounds, and stops the call at the first question that has none.
+/// Answers questions from earlier rounds. Stops the call at the first question without an answer.
 pub struct Replay {
     pub line: Line,
     pub conversation: Conversation,

@@ -1,4 +1,4 @@
-//! The tools that ask the client itself: for its model, and for its roots.
+//! Tools that use the client's model and roots.
 
 use serde_json::{Map, Value, json};
 
@@ -6,10 +6,10 @@ use super::questions::{Need, Question};
 use super::talk::{Stop, Talk};
 use super::tools::{plain, structured};
 
-/// How often the model may ask for the tool before it has to answer.
+/// Maximum number of turns, after which the model must answer without the tool.
 const MOST_TURNS: usize = 3;
 
-/// `ask_model`: has the client's model answer, with a tool at hand if wanted.
+/// `ask_model`: asks the client's model, optionally with a tool.
 pub fn ask_model(given: &Map<String, Value>, talk: &mut dyn Talk) -> Result<Value, Stop> {
     let question = given.get("question").and_then(Value::as_str).unwrap_or("When is high water?");
     let with_tools = given.get("tools") == Some(&Value::Bool(true));
@@ -39,14 +39,14 @@ fn turn_of_model(turn: usize, messages: &[Value], with_tools: bool) -> Question 
         let schema = json!({"type": "object", "properties": {"day": {"type": "string"}}});
         params["tools"] =
             json!([{"name": "tide_table", "description": "Says when high water is.", "inputSchema": schema}]);
-        // In the end it has to say something.
+        // The last turn must produce text.
         params["toolChoice"] = json!({"mode": if turn < MOST_TURNS { "auto" } else { "none" }});
     }
     let need = if with_tools { Need::SamplingWithTools } else { Need::Sampling };
     Question { key: format!("turn-{turn}"), need, params: Some(params) }
 }
 
-/// The blocks of a message's content, which may be one or several.
+/// Returns the content blocks of a message, which may be one or several.
 fn blocks(content: &Value) -> &[Value] {
     content.as_array().map_or(std::slice::from_ref(content), Vec::as_slice)
 }
@@ -65,7 +65,7 @@ fn tide_table(tool_use: &Value) -> Value {
     json!({"type": "tool_result", "toolUseId": tool_use["id"], "content": said})
 }
 
-/// `show_roots`: lists what the client lets servers work on.
+/// `show_roots`: lists the client's roots.
 pub fn show_roots(_: &Map<String, Value>, talk: &mut dyn Talk) -> Result<Value, Stop> {
     let answer = talk.ask_one(Question { key: "roots".to_owned(), need: Need::Roots, params: None })?;
     let roots = answer["roots"].as_array().ok_or_else(|| Stop::Failed(format!("These are no roots: {answer}")))?;

@@ -1,9 +1,8 @@
 //! The server without its transport: one message in, any number of messages out.
 //!
-//! Owns one connection's state: the revision it settled on, the calls and tasks under way, who
-//! listens, and the port that tools change. A transport with sessions keeps one [`DemoServer`] for
-//! each; one whose requests stand alone makes one for each of them, and these share what outlives a
-//! request. How they come about is in `kinds`.
+//! Owns one connection's state: the negotiated revision, the running calls and tasks, the subscriptions, and the port
+//! that tools change. A transport with sessions has one [`DemoServer`] per session. A stateless transport creates one
+//! per request, and these share the state that outlives a request. The constructors are in `kinds`.
 
 mod calling;
 mod introduction;
@@ -37,33 +36,33 @@ use kinds::Nature;
 
 pub use kinds::Mirrored;
 
-/// How long a client may keep what never changes while the server runs.
+/// Cache lifetime of results that do not change while the server runs.
 const LASTING_MS: u64 = 3_600_000;
 
-/// How long a client may keep a list that a tool can change.
+/// Cache lifetime of lists that tools can change.
 const CHANGING_MS: u64 = 5_000;
 
-/// How a demo server is to behave.
+/// Options of a demo server.
 #[derive(Debug, Clone)]
 pub struct Options {
-    /// The only revision to speak; without it, all of them, as the first request chooses.
+    /// The only revision to support. `None` for all, chosen by the first request.
     pub revision: Option<String>,
-    /// The name it introduces itself with.
+    /// Name to report in the server info.
     pub name: String,
-    /// How many tool calls it takes before the next one makes it crash, as the tool `crash` does.
+    /// Number of tool calls before the next one crashes the server, as the tool `crash` does.
     pub crash_after: Option<u32>,
-    /// How often the port changes by itself; without it, only tools change it.
+    /// Interval of the periodic changes. `None` for none.
     pub tide: Option<Duration>,
 }
 
-/// A whole MCP server for one connection.
+/// A complete MCP server for one connection.
 pub struct DemoServer {
-    /// How this connection is told from others that share its port.
+    /// Distinguishes this connection from others that share its port.
     connection: u64,
     nature: Nature,
     mirrored: Mirrored,
     negotiation: Negotiation,
-    /// What the client can do, as it said when it initialized the connection.
+    /// Client capabilities, as declared in `initialize`.
     capabilities: Mutex<Value>,
     calls: Calls,
     questions: Arc<Questions>,
@@ -77,10 +76,9 @@ pub struct DemoServer {
 }
 
 impl DemoServer {
-    /// Handles one message as it came: a line, or the body of a request.
+    /// Handles one raw message: a line, or the body of a request.
     ///
-    /// Returns as soon as every short answer is sent; a long call goes on in its own thread and
-    /// answers later.
+    /// Returns once all short replies are sent. A long call continues on its own thread and replies later.
     pub fn handle(&self, message: &[u8], out: &Arc<dyn Outbox>) {
         match serde_json::from_slice(message) {
             Ok(message) => self.handle_json(message, out),
@@ -88,7 +86,7 @@ impl DemoServer {
         }
     }
 
-    /// Handles one message, or a batch of them, as [`handle`](Self::handle) does.
+    /// Handles one message or a batch, like [`handle`](Self::handle).
     pub fn handle_json(&self, message: Value, out: &Arc<dyn Outbox>) {
         match message {
             Value::Array(batch) => self.handle_batch(batch, out),
@@ -99,7 +97,7 @@ impl DemoServer {
         }
     }
 
-    /// Handles one message that has been told apart.
+    /// Handles one classified message.
     pub fn handle_incoming(&self, incoming: Incoming, out: &Arc<dyn Outbox>) {
         match incoming {
             Incoming::Request(request) => self.handle_request(request, out),
@@ -109,29 +107,33 @@ impl DemoServer {
         }
     }
 
-    /// Says in which revision a request would be answered, or refuses it; settles the revision as its answer would.
+    /// Returns the revision to answer a request in, and negotiates it on the first request.
+    ///
+    /// # Errors
+    ///
+    /// Fails if the request is not valid on this connection.
     pub fn admit(&self, request: &Request) -> Result<Revision, RpcError> {
         self.negotiation.admit(request)
     }
 
-    /// The revision settled on so far.
+    /// Returns the negotiated revision, if there is one yet.
     pub fn agreed(&self) -> Option<Revision> {
         self.negotiation.agreed()
     }
 
-    /// What the tool `name` takes, in the revision settled on.
+    /// Returns the input schema of the tool `name` in the negotiated revision.
     pub fn input_schema(&self, name: &str) -> Option<Value> {
         let tools = tools::definitions(self.agreed()?, self.port.view());
         tools.into_iter().find(|tool| tool["name"] == name).map(|mut tool| tool["inputSchema"].take())
     }
 
-    /// Ends every call and listen of this connection, without answers.
+    /// Cancels all calls and listens of this connection without replies.
     pub fn withdraw(&self) {
         self.calls.cancel_all();
         self.subscriptions.cancel_all(self.connection);
     }
 
-    /// Ends every call, task and listen under way, without answers, and releases whoever waits for the client.
+    /// Cancels all calls, tasks and listens without replies, and stops the periodic changes.
     pub fn close(&self) {
         self.withdraw();
         self.tasks.close();
@@ -141,13 +143,13 @@ impl DemoServer {
     fn handle_batch(&self, batch: Vec<Value>, out: &Arc<dyn Outbox>) {
         let has_batches = self.negotiation.agreed().is_some_and(Revision::has_batches);
         let refusal = match (has_batches, batch.is_empty()) {
-            // 2025-03-26 basic/lifecycle: `initialize` is no part of a batch, so it came before.
+            // 2025-03-26 basic/lifecycle: `initialize` must not be part of a batch, so it came before.
             (false, _) => "batches need a connection initialized at 2025-03-26",
             (true, true) => "a batch must not be empty",
             (true, false) => {
                 let out: Arc<dyn Outbox> = Arc::new(BatchOutbox::new(Arc::clone(out)));
                 for message in batch {
-                    // What is a batch itself is no message, and is refused as none.
+                    // A nested batch is not a message and is rejected.
                     match classify(message) {
                         Ok(incoming) => self.handle_incoming(incoming, &out),
                         Err(refusal) => out.send(refusal),
@@ -186,7 +188,7 @@ impl DemoServer {
         }
     }
 
-    /// The result of a request, or nothing if it comes later.
+    /// Returns the result of a request, or `None` if the reply follows later.
     fn answer(&self, exchange: Exchange<'_>) -> Result<Option<Value>, RpcError> {
         let Exchange { request, revision, .. } = exchange;
         let result = match request.method.as_str() {
@@ -259,7 +261,7 @@ impl DemoServer {
         Ok(cacheable(page(kind, items, &request.params)?, ttl_ms, revision))
     }
 
-    /// Opens a listen, which is answered when it ends.
+    /// Opens a listen. It is answered when it ends.
     fn listen(&self, exchange: Exchange<'_>) -> Result<Option<Value>, RpcError> {
         let Exchange { request, revision, out } = exchange;
         let has_resource = |uri: &str| resources::read(uri, revision, self.port.view()).is_ok();
@@ -270,7 +272,7 @@ impl DemoServer {
         Ok(None)
     }
 
-    /// What the client can do: as this request says, or as it said once and for all.
+    /// Returns the client capabilities, as declared in this request or in `initialize`.
     fn capabilities_of_client(&self, request: &Request, revision: Revision) -> Value {
         if !revision.is_stateless() {
             return locked(&self.capabilities).clone();
@@ -279,7 +281,7 @@ impl DemoServer {
     }
 }
 
-/// Whether a request names the one prompt, or the one resource, that asks before it answers.
+/// Reports whether a request names the prompt, or the resource, that asks before it answers.
 fn asks(request: &Request, field: &str, name: &str, revision: Revision) -> bool {
     revision.is_stateless() && request.params.get(field).is_some_and(|named| named == name)
 }
@@ -288,7 +290,7 @@ fn unknown_method(method: &str) -> RpcError {
     RpcError::new(METHOD_NOT_FOUND, format!("unknown method `{method}`"))
 }
 
-/// Says for how long a result may be kept; only stateless revisions have words for it.
+/// Adds the cache lifetime to a result, in stateless revisions only.
 fn cacheable(mut result: Value, ttl_ms: u64, revision: Revision) -> Value {
     if revision.is_stateless() {
         result["ttlMs"] = ttl_ms.into();
@@ -297,7 +299,7 @@ fn cacheable(mut result: Value, ttl_ms: u64, revision: Revision) -> Value {
     result
 }
 
-/// The error of a message that cannot be read.
+/// Returns the error for a message that is not JSON.
 pub fn not_json(error: &serde_json::Error) -> RpcError {
     RpcError::new(PARSE_ERROR, format!("not JSON: {error}"))
 }

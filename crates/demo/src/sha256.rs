@@ -1,6 +1,6 @@
-//! SHA-256 (FIPS 180-4), for the digests of small files.
+//! SHA-256 (FIPS 180-4) for small files.
 
-/// The digest of `bytes`, in lower-case hexadecimal.
+/// Returns the digest of `bytes` in lower-case hexadecimal.
 pub fn hex_digest(bytes: &[u8]) -> String {
     let mut state = square_roots();
     let constants = cube_roots();
@@ -10,7 +10,7 @@ pub fn hex_digest(bytes: &[u8]) -> String {
     state.iter().map(|word| format!("{word:08x}")).collect()
 }
 
-/// The message, a one, zeros, and the length in bits, in whole blocks.
+/// Pads the message with a one bit, zeros and the length in bits to whole blocks.
 fn padded(bytes: &[u8]) -> Vec<u8> {
     let mut padded = bytes.to_vec();
     padded.push(0x80);
@@ -53,27 +53,27 @@ fn schedule(block: &[u8]) -> [u32; 64] {
     words
 }
 
-/// The first 32 bits of the fractions of the square roots of the first eight primes.
+/// Returns the first 32 fractional bits of the square roots of the first eight primes.
 fn square_roots() -> [u32; 8] {
     fractions(2)
 }
 
-/// The first 32 bits of the fractions of the cube roots of the first 64 primes.
+/// Returns the first 32 fractional bits of the cube roots of the first 64 primes.
 fn cube_roots() -> [u32; 64] {
     fractions(3)
 }
 
-/// The 32 bits after the point of the roots of the given degree of the first primes.
+/// Returns the first 32 fractional bits of the roots of the first primes.
 fn fractions<const COUNT: usize>(degree: u32) -> [u32; COUNT] {
     let mut primes = (2_u128..).filter(|number| (2..*number).all(|divisor| number % divisor != 0));
     std::array::from_fn(|_| {
         let prime = primes.next().expect("there is always another prime");
-        // The root of prime * 2^(32 * degree) is the root of the prime with 32 bits after the point.
+        // The root of prime * 2^(32 * degree) is the root of the prime with 32 fractional bits.
         root(prime << (32 * degree), degree) as u32
     })
 }
 
-/// The largest whole number whose power does not exceed `number`; it has less than 37 bits here.
+/// Returns the largest integer root. The root has less than 37 bits here.
 fn root(number: u128, degree: u32) -> u128 {
     (0..37).rev().fold(0, |root, bit| {
         let larger = root | 1 << bit;

@@ -1,4 +1,4 @@
-//! The skills extension (SEP-2640): two skills, each with one more file.
+//! The skills extension (SEP-2640): two skills, each with one additional file.
 
 use serde_json::{Map, Value, json};
 
@@ -8,13 +8,13 @@ use super::sha256::hex_digest;
 pub const EXTENSION: &str = "io.modelcontextprotocol/skills";
 
 struct Skill {
-    /// Where its files are, up to the slash before their names.
+    /// URI of the skill's directory, without a trailing slash.
     root: &'static str,
-    /// What its SKILL.md begins with, as pairs of plain strings.
+    /// Frontmatter of SKILL.md, as pairs of plain strings.
     frontmatter: &'static [(&'static str, &'static str)],
-    /// What follows in its SKILL.md.
+    /// Body of SKILL.md.
     body: &'static str,
-    /// The name, the media type and the text of the other file.
+    /// Name, media type and text of the additional file.
     other: (&'static str, &'static str, &'static str),
 }
 
@@ -47,12 +47,12 @@ impl Skill {
     }
 
     fn document(&self) -> String {
-        // Quoted strings of JSON are strings of YAML too.
+        // JSON strings are valid YAML strings.
         let lines: String = self.frontmatter.iter().map(|(key, value)| format!("{key}: {}\n", json!(value))).collect();
         format!("---\n{lines}---\n\n{}", self.body)
     }
 
-    /// The URI, the media type and the text of each file.
+    /// Returns URI, media type and text of each file.
     fn files(&self) -> [(String, &'static str, String); 2] {
         let (name, mime_type, text) = self.other;
         [(self.uri(), "text/markdown", self.document()), (format!("{}/{name}", self.root), mime_type, text.to_owned())]
@@ -69,12 +69,16 @@ impl Skill {
     }
 }
 
-/// The entries that `skills/list` shows.
+/// Returns the entries of `skills/list`.
 pub fn entries() -> Vec<Value> {
     SKILLS.iter().map(Skill::entry).collect()
 }
 
 /// Answers `skills/get`.
+///
+/// # Errors
+///
+/// Fails with invalid params for an unknown skill.
 pub fn find(params: &Map<String, Value>) -> Result<Value, RpcError> {
     let uri = params.get("uri").and_then(Value::as_str);
     let uri = uri.ok_or_else(|| RpcError::invalid_params("`uri` must be a string"))?;
@@ -83,7 +87,7 @@ pub fn find(params: &Map<String, Value>) -> Result<Value, RpcError> {
     Ok(json!({"skill": skill.entry()}))
 }
 
-/// The contents of a file of a skill.
+/// Returns the contents of a skill's file.
 pub fn contents(uri: &str) -> Option<Value> {
     let (_, mime_type, text) = SKILLS.iter().flat_map(Skill::files).find(|(known, ..)| known == uri)?;
     Some(json!({"uri": uri, "mimeType": mime_type, "text": text}))

@@ -1,4 +1,4 @@
-//! The demo server on standard input and output: a message a line.
+//! The demo server on stdin and stdout: one message per line.
 
 use std::io::{self, BufRead, ErrorKind, Write};
 use std::sync::{Arc, Mutex};
@@ -8,14 +8,16 @@ use serde_json::Value;
 use super::message::{INVALID_REQUEST, Outbox, RpcError, locked};
 use super::server::{DemoServer, Options};
 
-/// The longest line that is read; longer ones are skipped and refused.
+/// Maximum length of a line. Longer lines are skipped and rejected.
 const LONGEST_LINE: usize = 8 * 1024 * 1024;
 
-/// Serves one client on stdin and stdout until stdin ends or stdout is closed.
+/// Serves one client on stdin and stdout until stdin ends or stdout is closed. Drops pending calls at the end without a
+/// reply.
 ///
-/// Calls under way at the end are dropped without an answer. Fails for a revision that does not
-/// exist, and when stdin cannot be read or stdout cannot be written for another reason than that
-/// the client has gone.
+/// # Errors
+///
+/// Fails if the revision does not exist, if stdin cannot be read, or if writing to stdout fails with an error other
+/// than EPIPE.
 pub fn serve_stdio(options: Options) -> io::Result<()> {
     let server = DemoServer::new(options, environment())
         .map_err(|sentence| io::Error::new(ErrorKind::InvalidInput, sentence))?;
@@ -26,7 +28,7 @@ pub fn serve_stdio(options: Options) -> io::Result<()> {
     clippy::disallowed_methods,
     reason = "showing what environment a server gets is what the tool `environment` is for"
 )]
-/// The names of the environment variables, sorted.
+/// Returns the names of the environment variables, sorted.
 pub fn environment() -> Vec<String> {
     let variables = std::env::vars_os();
     let mut names: Vec<_> = variables.map(|(name, _)| name.to_string_lossy().into_owned()).collect();
@@ -34,7 +36,11 @@ pub fn environment() -> Vec<String> {
     names
 }
 
-/// Serves one client on any pair of streams.
+/// Serves one client on a pair of streams.
+///
+/// # Errors
+///
+/// Fails if a stream fails with an error other than EPIPE.
 pub fn serve(server: &DemoServer, input: &mut dyn BufRead, output: impl Write + Send + 'static) -> io::Result<()> {
     let lines = Arc::new(LineOutbox::new(output));
     let out: Arc<dyn Outbox> = Arc::clone(&lines) as _;
@@ -45,13 +51,13 @@ pub fn serve(server: &DemoServer, input: &mut dyn BufRead, output: impl Write + 
         ended
     });
     match ended {
-        // The client went first, which is its right.
+        // The client closed stdout first. Not an error.
         Err(error) if error.kind() == ErrorKind::BrokenPipe => Ok(()),
         ended => ended,
     }
 }
 
-/// Answers line by line, until there are no more or nobody reads the answers.
+/// Answers line by line until the input ends or the output fails.
 fn answer<W: Write>(
     server: &DemoServer,
     input: &mut dyn BufRead,
@@ -75,7 +81,7 @@ fn answer<W: Write>(
     }
 }
 
-/// Writes each message as one line, and keeps the first error for the loop to find.
+/// Writes each message as one line. Keeps the first error for the loop.
 struct LineOutbox<W> {
     output: Mutex<W>,
     error: Mutex<Option<io::Error>>,
@@ -104,14 +110,14 @@ impl<W: Write + Send> Outbox for LineOutbox<W> {
 
 #[derive(Debug, PartialEq)]
 enum Line {
-    /// A line without its end; the last one may have had none.
+    /// A line without its line break.
     Whole(Vec<u8>),
-    /// A line that was skipped for its length.
+    /// A line skipped because of its length.
     TooLong,
     End,
 }
 
-/// Reads a line, never holding more than `longest` bytes of it.
+/// Reads a line without buffering more than `longest` bytes of it.
 fn read_line(input: &mut dyn BufRead, longest: usize) -> io::Result<Line> {
     let mut line = Vec::new();
     let mut is_too_long = false;
@@ -149,7 +155,7 @@ mod tests {
 
     #[track_caller]
     fn check(input: &str, expected: &[Line]) {
-        // A tiny buffer, so that lines span several reads.
+        // A tiny buffer makes lines span several reads.
         let mut reader = BufReader::with_capacity(3, input.as_bytes());
         for line in expected.iter().chain([&Line::End, &Line::End]) {
             assert_eq!(read_line(&mut reader, 5).unwrap(), *line, "{input:?}");
@@ -166,7 +172,7 @@ mod tests {
         check("123456789012345", &[Line::TooLong]);
     }
 
-    /// Fails as a pipe without a reader does.
+    /// Fails like a pipe without a reader.
     struct Broken;
 
     impl Write for Broken {

@@ -1,8 +1,8 @@
-//! Who wants to hear of what, and telling them.
+//! Subscriptions and notifications.
 //!
-//! Handshake clients hear of every changed list, and of the resources they subscribed to, on
-//! whichever outbox the change came by. Stateless ones open listens (2026-07-28
-//! basic/patterns/subscriptions) and hear what these name, on the outbox of the listen.
+//! Handshake clients receive all list changes, and the resources they subscribed to, on the outbox of the change.
+//! Stateless clients open listens (2026-07-28 basic/patterns/subscriptions) and receive the requested events on the
+//! outbox of the listen.
 
 use std::collections::BTreeSet;
 use std::sync::{Arc, Mutex};
@@ -14,28 +14,28 @@ use super::port::Event;
 
 const SUBSCRIPTION_ID_KEY: &str = "io.modelcontextprotocol/subscriptionId";
 
-/// How many listens, or subscribed resources, there may be.
+/// Maximum number of listens, and of subscribed resources.
 const MOST: usize = 256;
 
-/// What a server says when it ends a listen by an error; some servers do, though none should.
+/// Error code for a listen that ends with an error. Some real servers do this, although they should not.
 const CONNECTION_CLOSED: i64 = -32000;
 
 #[derive(Default)]
 pub struct Subscriptions {
-    /// The resources that a handshake client subscribed to.
+    /// Resources that a handshake client subscribed to.
     uris: Mutex<BTreeSet<String>>,
     listens: Mutex<Vec<Listen>>,
 }
 
 struct Listen {
-    /// The connection that listens; ids are its own business.
+    /// Connection of the listen. Ids are unique only within a connection.
     connection: u64,
     id: Value,
     filter: Filter,
     out: Arc<dyn Outbox>,
 }
 
-/// What a listen is about.
+/// Events of a listen.
 #[derive(Default)]
 pub struct Filter {
     lists: BTreeSet<&'static str>,
@@ -43,7 +43,7 @@ pub struct Filter {
     task_ids: Vec<String>,
 }
 
-/// How the server ends a listen of its own accord.
+/// Ways in which the server ends a listen.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum Ending {
     Result,
@@ -53,6 +53,10 @@ pub enum Ending {
 
 impl Subscriptions {
     /// Answers `resources/subscribe`.
+    ///
+    /// # Errors
+    ///
+    /// Fails if there are too many subscriptions.
     pub fn subscribe(&self, uri: &str) -> Result<Value, RpcError> {
         let mut uris = locked(&self.uris);
         if uris.len() >= MOST {
@@ -62,13 +66,17 @@ impl Subscriptions {
         Ok(json!({}))
     }
 
-    /// Answers `resources/unsubscribe`, also for what was never subscribed to.
+    /// Answers `resources/unsubscribe`. Succeeds without a subscription, too.
     pub fn unsubscribe(&self, uri: &str) -> Value {
         locked(&self.uris).remove(uri);
         json!({})
     }
 
     /// Opens a listen and acknowledges it.
+    ///
+    /// # Errors
+    ///
+    /// Fails if there are too many listens.
     pub fn listen(&self, connection: u64, id: &Value, filter: Filter, out: &Arc<dyn Outbox>) -> Result<(), RpcError> {
         let mut listens = locked(&self.listens);
         if listens.len() >= MOST {
@@ -85,17 +93,17 @@ impl Subscriptions {
         locked(&self.listens).iter().any(|listen| listen.is(connection, id))
     }
 
-    /// Ends the listen `id`, if there is one, at the client's wish and therefore without a word.
+    /// Ends the listen `id`, if it exists, without a message, as the client asked for it.
     pub fn cancel(&self, connection: u64, id: &Value) {
         locked(&self.listens).retain(|listen| !listen.is(connection, id));
     }
 
-    /// Ends every listen of a connection without a word.
+    /// Ends all listens of a connection without a message.
     pub fn cancel_all(&self, connection: u64) {
         locked(&self.listens).retain(|listen| listen.connection != connection);
     }
 
-    /// Ends every listen; `result` is what each gets as its result, before its own `_meta`.
+    /// Ends all listens and returns their number. `result` is the result of each, without its `_meta`.
     pub fn end_all(&self, ending: Ending, result: &Value) -> usize {
         let ended = std::mem::take(&mut *locked(&self.listens));
         for listen in &ended {
@@ -104,7 +112,7 @@ impl Subscriptions {
         ended.len()
     }
 
-    /// Tells a handshake client of an event, if it is to hear of it.
+    /// Notifies a handshake client of an event, if it is a list change or a subscribed resource.
     pub fn announce_unasked(&self, event: Event, out: &dyn Outbox) {
         let (method, params) = wording(event);
         let is_wanted = match event {
@@ -116,10 +124,10 @@ impl Subscriptions {
         }
     }
 
-    /// Tells every listen that is about an event.
+    /// Notifies all listens that requested an event.
     pub fn announce(&self, event: Event) {
         let (method, params) = wording(event);
-        // Under the lock, so that nothing follows the end of a listen.
+        // Hold the lock, so that no notification follows the end of a listen.
         for listen in &*locked(&self.listens) {
             let is_wanted = match event {
                 Event::ResourceUpdated(uri) => listen.filter.uris.iter().any(|wanted| wanted == uri),
@@ -131,7 +139,7 @@ impl Subscriptions {
         }
     }
 
-    /// Tells every listen that is about the task in `detail`.
+    /// Notifies all listens that requested the task in `detail`.
     pub fn announce_task(&self, detail: &Value) {
         for listen in &*locked(&self.listens) {
             if listen.filter.task_ids.iter().any(|id| detail["taskId"] == **id) {
@@ -176,7 +184,7 @@ fn wording(event: Event) -> (&'static str, Value) {
     }
 }
 
-/// The lists that a listen may be about: what the request calls them, and what is sent.
+/// Lists that a listen can request: their names in the request, and the events.
 const LISTS: [(&str, Event); 3] = [
     ("toolsListChanged", Event::ToolsChanged),
     ("promptsListChanged", Event::PromptsChanged),
@@ -184,7 +192,11 @@ const LISTS: [(&str, Event); 3] = [
 ];
 
 impl Filter {
-    /// What of a listen's `params` the server honours: resources and tasks only if it knows them.
+    /// Returns the supported part of a listen's `params`: only known resources and tasks.
+    ///
+    /// # Errors
+    ///
+    /// Fails with invalid params if `notifications` is not an object.
     pub fn honoured(
         params: &Map<String, Value>,
         has_resource: impl Fn(&str) -> bool,

@@ -1,7 +1,7 @@
-//! How a call that takes time talks with the client while it runs.
+//! Communication of a running call with the client.
 //!
-//! A tool is written once, as a function of a [`Talk`]; whether its questions travel as requests,
-//! as rounds of the same call or as the state of a task is the business of the `Talk` it is given.
+//! A tool is written once, as a function of a [`Talk`]. The implementation of `Talk` decides whether its questions are
+//! sent as requests, as rounds of the same call, or as the state of a task.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -13,19 +13,23 @@ use super::message::{Outbox, is_request_id};
 use super::questions::{Need, Question, Questions};
 use super::revision::Revision;
 
-/// The client, as a running call sees it.
+/// The client, as seen by a running call.
 pub trait Talk {
     fn revision(&self) -> Revision;
 
-    /// Asks the questions and gives the answers, in the same order.
+    /// Asks the questions and returns the answers in the same order.
+    ///
+    /// # Errors
+    ///
+    /// Stops the call if it was cancelled, or if an answer is not available.
     fn ask(&mut self, questions: Vec<Question>) -> Result<Vec<Value>, Stop>;
 
-    /// Makes the client come back once more with nothing to answer, where the revision has that.
+    /// Makes the client call again without a question, if the revision supports that.
     fn pause(&mut self) -> Result<(), Stop> {
         Ok(())
     }
 
-    /// Takes time, telling the client how far it is.
+    /// Waits and reports progress to the client.
     fn wait(&mut self, wait: Wait) -> Result<(), Stop>;
 
     fn tell(&self, notification: Value);
@@ -39,16 +43,16 @@ impl dyn Talk + '_ {
     }
 }
 
-/// Why a call stops before it has a result of its own.
+/// Reason that a call stops without a result of its own.
 #[derive(Debug)]
 pub enum Stop {
-    /// Nobody waits for it any more.
+    /// The call was cancelled.
     Withdrawn,
-    /// The client has to answer these and call again; without any, it has to call again.
+    /// The client has to answer these questions, if any, and call again.
     Unanswered(Vec<Question>),
-    /// The client has not declared what the tool needs.
+    /// The client has not declared the required capability.
     Lacking(Need),
-    /// It went wrong, as the sentence says.
+    /// The tool failed with this message.
     Failed(String),
 }
 
@@ -60,7 +64,7 @@ pub struct Wait {
 }
 
 impl Wait {
-    /// Waits, calling `after` at the end of each step with its number.
+    /// Waits. Calls `after` with the number of each finished step.
     pub fn pass(self, alarm: &Alarm, mut after: impl FnMut(u32)) -> Result<(), Stop> {
         let started = Instant::now();
         for step in 1..=self.steps {
@@ -74,7 +78,7 @@ impl Wait {
     }
 }
 
-/// How the client wants to hear of progress.
+/// Progress notifications of a request.
 #[derive(Clone)]
 pub struct Progress {
     token: Value,
@@ -82,10 +86,10 @@ pub struct Progress {
 }
 
 impl Progress {
-    /// The progress that a request's `params` ask for.
+    /// Returns the progress that `params` request.
     pub fn wanted(params: &Map<String, Value>, revision: Revision) -> Option<Self> {
         let token = params.get("_meta")?.get("progressToken")?;
-        // Tokens may be what ids may be; anything else is ignored, since progress is a courtesy.
+        // A token has the same types as an id. Ignore others, since progress is optional.
         is_request_id(token).then(|| Self { token: token.clone(), with_message: revision.has_progress_messages() })
     }
 
@@ -98,10 +102,10 @@ impl Progress {
     }
 }
 
-/// The line to the client while a request is under way.
+/// The connection to the client during a request.
 pub struct Line {
     pub revision: Revision,
-    /// What the client can do, as it declared it.
+    /// Declared client capabilities.
     pub capabilities: Value,
     pub alarm: Arc<Alarm>,
     pub progress: Option<Progress>,
@@ -118,7 +122,7 @@ impl Line {
     }
 }
 
-/// Fails with the first need that `capabilities` do not meet.
+/// Fails with the first capability that the client lacks.
 pub fn check_needs(questions: &[Question], capabilities: &Value) -> Result<(), Stop> {
     match questions.iter().find(|question| !question.need.is_met_by(capabilities)) {
         Some(question) => Err(Stop::Lacking(question.need)),
@@ -126,7 +130,7 @@ pub fn check_needs(questions: &[Question], capabilities: &Value) -> Result<(), S
     }
 }
 
-/// The result in a client's response, or what a tool makes of an error in it.
+/// Returns the result of a client's response, or stops with its error.
 pub fn result_of(mut response: Value) -> Result<Value, Stop> {
     match response.get("error") {
         Some(error) => Err(Stop::Failed(format!("The client answered with an error: {}.", error["message"]))),
@@ -134,7 +138,7 @@ pub fn result_of(mut response: Value) -> Result<Value, Stop> {
     }
 }
 
-/// Asks by requests of its own while the call is under way, as the handshake revisions do.
+/// Asks by requests during the call, as the handshake revisions do.
 pub struct Live {
     pub line: Line,
     pub questions: Arc<Questions>,

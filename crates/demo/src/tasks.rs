@@ -1,7 +1,7 @@
-//! Calls that outlive their request: tasks, from their start to their end.
+//! Tasks: calls that outlive their request.
 //!
-//! Owns the table and what each task has come to. How a task is written on the wire, which the
-//! two revisions that have tasks do differently, is in [`wire`]; how it asks and waits, in [`run`].
+//! Owns the task table and the state of each task. [`wire`] serialises tasks for the two revisions that have them.
+//! [`run`] executes them.
 
 mod run;
 pub mod wire;
@@ -20,18 +20,18 @@ use super::talk::{Stop, Talk};
 
 pub use run::Crew;
 
-/// How many tasks are remembered. Those that have ended give way, the oldest first.
+/// Maximum number of tasks. The oldest finished one is removed.
 const MOST_TASKS: usize = 64;
 
-/// For how long a task is remembered unless the client has a wish.
+/// Default lifetime of a task.
 const USUAL_TTL_MS: u64 = 600_000;
 
-/// What a task does.
+/// Work of a task.
 pub type Play = Box<dyn FnOnce(&mut dyn Talk) -> Result<Value, Stop> + Send>;
 
 #[derive(Default)]
 pub struct Tasks {
-    /// All tasks, the oldest first.
+    /// All tasks, oldest first.
     all: Mutex<Vec<Arc<Task>>>,
 }
 
@@ -49,27 +49,31 @@ struct State {
     phase: Phase,
     message: String,
     updated: String,
-    /// Whom to wake at the end.
+    /// Threads to wake at the end.
     watchers: Vec<Arc<Alarm>>,
 }
 
-/// How far a task is.
+/// Phase of a task.
 #[derive(Debug, Clone)]
 enum Phase {
     Working,
-    /// The questions by their key, as requests.
+    /// Open questions by key, as requests.
     InputRequired(Map<String, Value>),
     Completed(Value),
-    /// The error as JSON-RPC writes it.
+    /// JSON-RPC error object.
     Failed(Value),
     Cancelled,
 }
 
-/// The name under which a watcher is told of the end.
+/// Key under which a watcher receives the end.
 const ENDED: &str = "ended";
 
 impl Tasks {
-    /// Makes a task that is remembered for `ttl_ms`, or fails with the reason.
+    /// Creates a task with a lifetime of `ttl_ms`.
+    ///
+    /// # Errors
+    ///
+    /// Returns a sentence if too many tasks are running.
     pub fn create(&self, ttl_ms: Option<u64>) -> Result<Arc<Task>, String> {
         let task = Arc::new(Task::new(ttl_ms.unwrap_or(USUAL_TTL_MS)));
         self.remember(&task)?;
@@ -87,7 +91,11 @@ impl Tasks {
         Ok(())
     }
 
-    /// The task that `params` name.
+    /// Finds the task that `params` name.
+    ///
+    /// # Errors
+    ///
+    /// Fails with invalid params for an unknown task.
     pub fn find(&self, params: &Map<String, Value>) -> Result<Arc<Task>, RpcError> {
         let id = params.get("taskId").and_then(Value::as_str);
         let id = id.ok_or_else(|| RpcError::invalid_params("`taskId` must be a string"))?;
@@ -99,12 +107,12 @@ impl Tasks {
         locked(&self.all).iter().any(|task| task.id == id)
     }
 
-    /// All tasks as 2025-11-25 lists them.
+    /// Returns all tasks in the format of 2025-11-25.
     pub fn list(&self) -> Vec<Value> {
         locked(&self.all).iter().map(|task| wire::handshake(task)).collect()
     }
 
-    /// Stops every task.
+    /// Cancels all tasks.
     pub fn close(&self) {
         for task in locked(&self.all).drain(..) {
             task.cancel();
@@ -112,7 +120,7 @@ impl Tasks {
     }
 }
 
-/// Begins the work of a task, on a thread of its own.
+/// Starts a task on its own thread.
 pub fn begin(task: Arc<Task>, play: Play, crew: Crew) {
     let worker = Arc::clone(&task);
     let thread = thread::Builder::new().name("demo-task".to_owned());
@@ -141,14 +149,14 @@ impl Task {
         &self.id
     }
 
-    /// Cancels the task; says whether it was still under way.
+    /// Cancels the task. Returns whether it was still running.
     pub fn cancel(&self) -> bool {
         let is_first = self.enter(Phase::Cancelled, "The work was called off.");
         self.alarm.ring();
         is_first
     }
 
-    /// Hands answers to the task; those to questions that are not open are ignored.
+    /// Delivers answers to the task. Ignores answers without an open question.
     pub fn answer(&self, given: &Map<String, Value>) {
         let mut state = locked(&self.state);
         if let Phase::InputRequired(open) = &mut state.phase {
@@ -160,7 +168,7 @@ impl Task {
         }
     }
 
-    /// Waits for the end of the task, or until `watcher` rings, and says whether the end came.
+    /// Waits until the task ends or `watcher` rings. Returns whether the task ended.
     pub fn ends_before(&self, watcher: &Arc<Alarm>) -> bool {
         {
             let mut state = locked(&self.state);
@@ -176,7 +184,7 @@ impl Task {
         locked(&self.state).phase.is_end()
     }
 
-    /// Moves on, unless the task has ended: an end is for ever. Says whether it moved.
+    /// Changes the phase, unless the task has ended. Returns whether it changed.
     fn enter(&self, phase: Phase, message: &str) -> bool {
         let mut state = locked(&self.state);
         if state.phase.is_end() {

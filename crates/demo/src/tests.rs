@@ -1,4 +1,4 @@
-//! The server as a client sees it, through an outbox in memory.
+//! Tests of the server from a client's view, with an in-memory outbox.
 
 mod asking;
 mod client;
@@ -22,7 +22,7 @@ struct Memory(Mutex<Sender<Value>>);
 
 impl Outbox for Memory {
     fn send(&self, message: Value) {
-        // A test that has seen enough no longer listens.
+        // The test may have stopped receiving.
         let _ = locked(&self.0).send(message);
     }
 }
@@ -46,7 +46,7 @@ impl Harness {
         }
     }
 
-    /// A server on which `revision` is settled.
+    /// Creates a server with a negotiated `revision`.
     fn settled(revision: &str) -> Self {
         let harness = Self::new(None);
         if revision != MODERN {
@@ -79,7 +79,7 @@ impl Harness {
         reply
     }
 
-    /// A request with `_meta`, which the handshake revisions are not shown.
+    /// Sends a request, with `_meta` in the stateless revision only.
     fn ask(&self, revision: &str, method: &str, mut params: Value) -> Value {
         if revision == MODERN {
             params["_meta"] = modern_meta();
@@ -277,7 +277,7 @@ fn a_cancelled_call_stops_at_once_and_is_not_answered() {
     cancel(json!("b"));
     let cancelled = Instant::now();
     cancel(json!("a"));
-    // The thread gives back its share of the outbox as it ends.
+    // The thread drops its reference to the outbox when it ends.
     while Arc::strong_count(&harness.out) == shares {
         assert!(cancelled.elapsed() < Duration::from_secs(5), "the call goes on");
         std::thread::yield_now();

@@ -1,6 +1,6 @@
-//! What the tools do, as values: an answer, a change, a conversation or the end of the process.
+//! The effects of the tools as values: a result, a change, a conversation or a crash.
 //!
-//! All of these but answering are left to the caller, so nothing here takes time or has an effect.
+//! The caller performs all effects, so the functions here are pure and do not block.
 
 mod definitions;
 
@@ -17,38 +17,38 @@ use super::{arguments, content, elicitation, resources, sampling, work};
 
 pub use definitions::definitions;
 
-/// What a call comes to.
+/// Outcome of a tool call.
 #[derive(Debug)]
 pub enum Outcome {
-    /// The result to answer with now.
+    /// Reply with this result now.
     Answer(Value),
-    /// The result to answer with when the wait is over.
+    /// Reply with this result after the wait.
     Wait { wait: Wait, answer: Value },
-    /// The result is what comes of talking with the client.
+    /// Run this script with the client to get the result.
     Talk(Script),
-    /// Something changes, and the result says so.
+    /// Apply this change and report it.
     Change(Change),
-    /// A log message, for a client that wants it.
+    /// Send this log message if the client wants its level.
     Log { level: String, message: String },
-    /// The listens end, and the result says how many.
+    /// End all listens and report their number.
     EndListens(Ending),
-    /// An error at first, which asks to have a page opened; a result once that is done.
+    /// Fail with an error that asks to open a page, and succeed on the retry.
     PageByError,
-    /// No answer: the process ends.
+    /// Exit the process without a reply.
     Crash { exit_code: i32 },
 }
 
-/// Works out a tool's result from its arguments while talking with the client.
+/// Computes a tool's result from its arguments, with questions to the client.
 type Play = fn(&Map<String, Value>, &mut dyn Talk) -> Result<Value, Stop>;
 
-/// What a tool does while it talks with the client.
+/// A tool that communicates with the client.
 #[derive(Debug)]
 pub struct Script {
     pub play: Play,
     pub given: Map<String, Value>,
 }
 
-/// Whether a tool can be called as a task.
+/// Task support of a tool.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum TaskSupport {
     Forbidden,
@@ -57,7 +57,7 @@ pub enum TaskSupport {
 }
 
 impl TaskSupport {
-    /// What the tool `name` lets its callers do.
+    /// Returns the task support of the tool `name`.
     pub fn of(name: &str) -> Self {
         match name {
             "unload_ship" => Self::Optional,
@@ -67,18 +67,20 @@ impl TaskSupport {
     }
 }
 
-/// What a call may look at beside its own parameters.
+/// Inputs of a call besides its parameters.
 pub struct Surroundings<'a> {
     pub revision: Revision,
     pub environment: &'a [String],
     pub view: View,
-    /// The arguments as the request's headers repeat them.
+    /// Arguments repeated in the request headers.
     pub mirrored: &'a [(String, String)],
 }
 
-/// Calls the tool that `params` name.
+/// Calls the tool that `params` name. Invalid arguments produce a result with `isError`.
 ///
-/// Unsuitable arguments are an answer, with `isError`; only a call that names no tool fails.
+/// # Errors
+///
+/// Fails with invalid params for an unknown tool.
 pub fn call(params: &Map<String, Value>, around: &Surroundings<'_>) -> Result<Outcome, RpcError> {
     let name = params
         .get("name")
@@ -100,7 +102,7 @@ pub fn call(params: &Map<String, Value>, around: &Surroundings<'_>) -> Result<Ou
     Ok(run(name, given, around))
 }
 
-/// Runs a tool whose arguments have been checked.
+/// Runs a tool with checked arguments.
 fn run(name: &str, given: &Map<String, Value>, around: &Surroundings<'_>) -> Outcome {
     let revision = around.revision;
     let answer = match name {
@@ -212,17 +214,17 @@ fn blocks(content: Vec<Value>) -> Value {
     json!({"content": content, "isError": false})
 }
 
-/// An answer in words.
+/// Returns a text result.
 pub fn plain(text: &str) -> Value {
     blocks(vec![content::text(text)])
 }
 
-/// The answer of a tool that reports failure.
+/// Returns an error result.
 pub fn failure(text: &str) -> Value {
     json!({"content": [content::text(text)], "isError": true})
 }
 
-/// Structured content beside its text, which is all that older clients see.
+/// Returns structured content with its text. Older revisions get only the text.
 pub fn structured(value: &Value, text: String, revision: Revision) -> Value {
     let mut result = blocks(vec![content::text(text)]);
     if revision.has_structured_content() {

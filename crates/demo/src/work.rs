@@ -1,4 +1,4 @@
-//! The tools that take their time and may become tasks.
+//! Long-running tools that may become tasks.
 
 use std::time::Duration;
 
@@ -8,11 +8,11 @@ use super::questions::{Need, Question};
 use super::talk::{Stop, Talk, Wait};
 use super::tools::{plain, structured};
 
-/// `unload_ship`: one container after the other, once somebody has signed, if that is wanted.
+/// `unload_ship`: unloads one container after the other, optionally after a signature.
 pub fn unload_ship(given: &Map<String, Value>, talk: &mut dyn Talk) -> Result<Value, Stop> {
     let number = |name: &str, default: f64| given.get(name).and_then(Value::as_f64).unwrap_or(default);
     let (containers, interval_ms) = (number("containers", 3.0) as u32, number("interval_ms", 200.0));
-    // First, since a call in rounds begins anew in each of them.
+    // Ask first, because each round runs the call from its start.
     let signature = match given.get("ask") {
         Some(Value::Bool(true)) => talk.ask_one(signature())?,
         _ => json!({"action": "accept", "content": {"name": "nobody"}}),
@@ -35,7 +35,7 @@ fn signature() -> Question {
     Question { key: "signature".to_owned(), need: Need::Form, params: Some(params) }
 }
 
-/// `survey_hull`: a short look from three sides.
+/// `survey_hull`: waits in three short steps.
 pub fn survey_hull(_: &Map<String, Value>, talk: &mut dyn Talk) -> Result<Value, Stop> {
     talk.wait(Wait { duration: Duration::from_millis(150), steps: 3 })?;
     Ok(plain("The hull is sound."))

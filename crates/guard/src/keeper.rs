@@ -1,4 +1,4 @@
-//! The guard itself: a process that starts one server, waits, and leaves nothing behind.
+//! The guard process: starts one server, waits, and leaves no process behind.
 //!
 //! Single-threaded and without a runtime, because the kernel's parent-death signal watches a thread.
 
@@ -19,11 +19,11 @@ use super::letter::{Errand, KILL, Report, TERMINATE};
 use super::sweep::ProcessMark;
 use super::{Exit, memory, sweep, sys};
 
-/// Runs the guard. The program it was started in never comes back to its own `main`.
+/// Runs the guard. Never returns to the program's own `main`.
 #[expect(clippy::exit, reason = "a guard is a process of its own and ends here")]
 pub(super) fn run() -> ! {
     sys::close_inherited();
-    // The guard holds its server's secrets. Without this setting it still does its work.
+    // The guard holds its server's secrets. It works without this setting.
     let _ = memory::protect_memory();
     std::process::exit(match Keeper::begin() {
         Ok(keeper) => keeper.keep(),
@@ -33,16 +33,16 @@ pub(super) fn run() -> ! {
 
 struct Keeper {
     control: UnixStream,
-    /// Readable whenever a child has ended.
+    /// Readable when a child has ended.
     children: OwnedFd,
     server: Pid,
     grace: Duration,
     exit: Option<Exit>,
 }
 
-/// Why the guard stopped waiting.
+/// The reason the guard stopped waiting.
 enum Wake {
-    /// A child ended, or nothing happened in the time given.
+    /// A child ended, or the timeout expired.
     Children,
     Order(u8),
     HostGone,
@@ -54,7 +54,7 @@ impl Keeper {
         let _ = rustix::process::setsid();
         rustix::process::set_child_subreaper(Some(rustix::process::getpid()))?;
         let children = sys::block_signals()?;
-        // A server may stop its guard and kill the host: the host's end continues the guard, which then cleans up.
+        // A server may stop its guard and kill the host. The death of the host then resumes the guard, which cleans up.
         let _ = set_parent_process_death_signal(Some(Signal::CONT));
         let (errand, streams) = receive(&control)?;
         ProcessMark::new(&errand.mark).put_on();
@@ -69,11 +69,11 @@ impl Keeper {
         Ok(Self { control, children, server, grace: errand.grace, exit: None })
     }
 
-    /// Waits for the server's end or the host's word, then leaves nothing behind. Returns the server's status.
+    /// Waits for the server's exit or an order from the host, then ends all processes. Returns the server's status.
     fn keep(mut self) -> i32 {
         let gently = loop {
             if self.exit.is_some() {
-                // What the server left running ends with it.
+                // Processes the server left running end with it.
                 break true;
             }
             match self.wait(None) {
@@ -95,14 +95,14 @@ impl Keeper {
         }
     }
 
-    /// SIGTERM to everything, and time to act on it; cut short by an order to kill or by nothing being left.
+    /// Sends SIGTERM to all processes and waits for the grace period, or until none is left or the host orders a kill.
     fn end_gently(&mut self) {
         let until = Instant::now() + self.grace;
         let mut told = self.terminate();
         loop {
             self.reap();
             let children = sweep::children_of(rustix::process::getpid());
-            // One that became ours when its parent ended has heard nothing yet.
+            // A process adopted after its parent ended has not been signalled yet.
             let adopted = children.iter().filter(|child| !told.contains(child));
             for signal in [Signal::TERM, Signal::CONT] {
                 self.tell_apart(adopted.clone().copied(), signal);
@@ -112,33 +112,33 @@ impl Keeper {
                 return;
             }
             told = children;
-            // After the host is gone its end stays readable: only children and time are waited for.
+            // The socket of a host that is gone stays readable: wait only for children and the timeout.
             if let Wake::Order(KILL) = self.wait(Some(left.min(Duration::from_millis(20)))) {
                 return;
             }
         }
     }
 
-    /// SIGTERM to the server's group and to the children outside it, which it returns along with the others.
+    /// Sends SIGTERM to the server's group and to children outside it. Returns all children.
     fn terminate(&self) -> Vec<Pid> {
         let children = sweep::children_of(rustix::process::getpid());
         let _ = kill_process_group(self.server, Signal::TERM);
         self.tell_apart(children.iter().copied(), Signal::TERM);
-        // A stopped process takes no SIGTERM before it continues.
+        // A stopped process does not handle SIGTERM before it continues.
         let _ = kill_process_group(self.server, Signal::CONT);
         self.tell_apart(children.iter().copied(), Signal::CONT);
         children
     }
 
-    /// Signals those that the group's signal does not reach; the others would hear it twice, and some take a second
-    /// SIGTERM for impatience.
+    /// Signals the children outside the server's group. The others would get the signal twice, and some programs treat
+    /// a second SIGTERM as a request to quit at once.
     fn tell_apart(&self, children: impl Iterator<Item = Pid>, signal: Signal) {
         for child in children.filter(|&child| getpgid(Some(child)) != Ok(self.server)) {
             let _ = kill_process(child, signal);
         }
     }
 
-    /// Kills children until there are none: each one's own children become ours when it dies.
+    /// Kills children until there are none: the children of a dead process become children of the guard.
     fn kill_all(&mut self) {
         let _ = kill_process_group(self.server, Signal::KILL);
         loop {
@@ -208,11 +208,11 @@ impl Keeper {
 }
 
 fn tell(control: &UnixStream, report: Report) {
-    // The host may be gone; a blocked SIGPIPE makes that an error nobody needs.
+    // The host may be gone. SIGPIPE is blocked, so that is only an error, which is ignored.
     let _ = io::Write::write_all(&mut &*control, &report.encode());
 }
 
-/// Reads the errand and the three streams that came with it.
+/// Reads the start request and the three streams attached to it.
 fn receive(control: &UnixStream) -> io::Result<(Errand, [OwnedFd; 3])> {
     let mut length = [0; 4];
     let mut space = [std::mem::MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(3))];
@@ -237,12 +237,12 @@ fn start(errand: &Errand, streams: [OwnedFd; 3]) -> io::Result<Pid> {
     pid_of(&child)
 }
 
-/// The process id of a child that has not been waited for.
+/// Returns the process id of a child that has not been waited for.
 pub(super) fn pid_of(child: &std::process::Child) -> io::Result<Pid> {
     i32::try_from(child.id()).ok().and_then(Pid::from_raw).ok_or_else(|| io::ErrorKind::InvalidData.into())
 }
 
-/// The command that runs a server: its own process group, its environment and nothing else, three descriptors.
+/// Creates the command that runs a server: its own process group, only its own environment, three descriptors.
 pub(super) fn command(errand: &Errand, [stdin, stdout, stderr]: [OwnedFd; 3]) -> Command {
     let mut command = Command::new(&errand.program);
     command

@@ -1,7 +1,8 @@
-//! What host and guard say to each other over their socket pair.
+//! Protocol between host and guard over their socket pair.
 //!
-//! The host sends one errand, with the server's three streams attached to its first byte, and then single bytes;
-//! the guard sends reports of five bytes. Both ends are the same build of the same program, so there is no version.
+//! The host sends one start request, with the server's three streams attached to its first byte, and then single-byte
+//! orders. The guard sends reports of five bytes. Both ends are the same build of the same program, so there is no
+//! version.
 
 use std::ffi::OsString;
 use std::io::{self, Read};
@@ -10,24 +11,24 @@ use std::time::Duration;
 
 use super::Exit;
 
-/// Ask the server to end: SIGTERM to its group.
+/// Sends SIGTERM to the server's group.
 pub(super) const TERMINATE: u8 = b'T';
-/// End everything at once: SIGKILL.
+/// Kills all processes at once with SIGKILL.
 pub(super) const KILL: u8 = b'K';
 
-/// The most an errand may weigh; the kernel's own limit for arguments and environment is below it.
+/// Maximum bytes of a start request. The kernel's own limit for arguments and environment is lower.
 const ERRAND_LIMIT: usize = 16 << 20;
 
-/// What is to be run.
+/// A request to start a server.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Errand {
     pub program: OsString,
     pub args: Vec<OsString>,
     pub env: Vec<(OsString, OsString)>,
     pub cwd: OsString,
-    /// What the server gets between SIGTERM and SIGKILL once the host is gone.
+    /// Time between SIGTERM and SIGKILL once the host is gone.
     pub grace: Duration,
-    /// A value unique to this server, put into its environment by the name of [`super::sweep::MARK`].
+    /// Value unique to this server, set in its environment as [`super::sweep::MARK`].
     pub mark: String,
 }
 
@@ -54,7 +55,7 @@ impl Errand {
         letter
     }
 
-    /// Reads the errand that follows a four-byte length.
+    /// Reads the request that follows a four-byte length.
     pub(super) fn read(length: [u8; 4], mut from: impl Read) -> io::Result<Self> {
         let length = u32::from_le_bytes(length) as usize;
         if length > ERRAND_LIMIT {
@@ -101,18 +102,18 @@ fn take(from: &mut &[u8]) -> Option<OsString> {
     Some(OsString::from_vec(bytes.to_vec()))
 }
 
-/// What a guard tells its host.
+/// A report from the guard to the host.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Report {
     /// The server runs under this process id.
     Started(i32),
-    /// It could not be started; the error number.
+    /// The server failed to start; the error number.
     Failed(i32),
-    /// It ended.
+    /// The server ended.
     Ended(Exit),
 }
 
-/// Bytes in a report.
+/// Bytes of a report.
 pub(super) const REPORT: usize = 5;
 
 impl Report {

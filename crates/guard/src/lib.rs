@@ -1,13 +1,13 @@
-//! Owns the processes of one server, so that none of them outlives its use.
+//! Owns the processes of one server, so that none of them outlives the server.
 //!
-//! A process group alone does not do it: a grandchild in a session of its own leaves the group, and nothing signals
-//! a group when the host is killed. So each server runs under a **guard**: this very program, executed again under
-//! another name, single-threaded, in its own session, and subreaper of whatever its server starts. It holds one end
-//! of a socket pair; when the other end closes, for whatever reason, it ends everything below it. The server's pipes
-//! go straight to the host, so a call gains no hop.
+//! A process group is not enough: a grandchild in its own session leaves the group, and a group gets no signal when the
+//! host is killed. So each server runs under a **guard**: this program, executed again under another name,
+//! single-threaded, in its own session, and subreaper of all processes its server starts. It holds one end of a socket
+//! pair. When the other end closes, for any reason, it ends all processes below it. The server's pipes go straight to
+//! the host, so calls have no extra hop.
 //!
-//! Nothing here is set in the embedder's own process: no signal handler, no subreaper, no wait for any child but
-//! the guard itself.
+//! Nothing is set in the embedder's own process: no signal handler, no subreaper, and no wait for any child but the
+//! guard itself.
 
 mod allocator;
 mod keeper;
@@ -28,17 +28,18 @@ pub use memory::protect_memory;
 pub use sys::watched;
 pub use warden::{LaunchError, Process, Streams, launch};
 
-/// The name a guard runs under.
+/// Process name of a guard.
 const GUARD_NAME: &str = "wharf-guard";
-/// Its only argument: without it, a program that happens to bear the name is left alone.
+/// Its only argument. Without it, a program that happens to have the name is not a guard.
 const GUARD_ARGUMENT: &str = "--control-on-stdin";
 
-/// Set once [`run_if_asked`] has been called: only then can this program be executed again as a guard.
+/// Set by [`run_if_asked`]: only then can this program be executed again as a guard.
 static GUARD_AVAILABLE: AtomicBool = AtomicBool::new(false);
 
-/// Becomes a guard if that is what this process was started for, and returns otherwise.
+/// Becomes a guard if this process was started as one, and returns otherwise.
 ///
-/// Call it first in `main`, before threads and runtimes. A program that never does gets [`Containment::Group`].
+/// Call it first in `main`, before threads and runtimes are started. A program that never calls it gets
+/// [`Containment::Group`].
 pub fn run_if_asked() {
     let mut arguments = std::env::args_os();
     let name = arguments.next();
@@ -49,23 +50,23 @@ pub fn run_if_asked() {
     GUARD_AVAILABLE.store(true, Ordering::Relaxed);
 }
 
-/// Which program serves as guard.
+/// The program that serves as guard.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub enum GuardProgram {
-    /// This one, if it called [`run_if_asked`]; none otherwise.
+    /// This program, if it called [`run_if_asked`]; otherwise no guard.
     #[default]
     ThisProgram,
-    /// Another one that calls [`run_if_asked`].
+    /// Another program that calls [`run_if_asked`].
     At(PathBuf),
-    /// None: the server is kept in a process group and nothing more.
+    /// No guard: the server only gets its own process group.
     None,
 }
 
 impl GuardProgram {
-    /// The path to execute.
+    /// Returns the path to execute.
     fn path(&self) -> Option<PathBuf> {
         match self {
-            // The link also leads to the running program when its file has been replaced.
+            // The link also leads to the running program if its file has been replaced.
             Self::ThisProgram => GUARD_AVAILABLE.load(Ordering::Relaxed).then(|| PathBuf::from("/proc/self/exe")),
             Self::At(path) => Some(path.clone()),
             Self::None => None,
@@ -73,12 +74,12 @@ impl GuardProgram {
     }
 }
 
-/// What holds a server's processes together.
+/// The containment of a server's processes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Containment {
-    /// A guard: no descendant survives, whatever ends the host.
+    /// A guard: no descendant survives, however the host ends.
     Guard,
-    /// A process group: descendants that leave the group, or a host that is killed, leave processes behind.
+    /// A process group: descendants that leave the group survive, and so do all processes if the host is killed.
     Group,
 }
 
@@ -91,14 +92,14 @@ impl std::fmt::Display for Containment {
     }
 }
 
-/// How a server's own process ended.
+/// The exit status of a server's own process.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Exit {
-    /// With this status.
+    /// Exited with this code.
     Code(i32),
-    /// By this signal.
+    /// Killed by this signal.
     Signal(i32),
-    /// Nobody could tell: the guard itself was killed.
+    /// Unknown: the guard itself was killed.
     Unknown,
 }
 

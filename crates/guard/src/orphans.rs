@@ -1,4 +1,4 @@
-//! Children that no task waits for any more: guards whose watcher was dropped with its runtime.
+//! Children without a task that waits for them: guards whose watcher was dropped with its runtime.
 
 use std::os::unix::process::ExitStatusExt as _;
 use std::process::Child;
@@ -8,13 +8,13 @@ use rustix::process::{Signal, WaitId, WaitIdOptions, kill_process, waitid};
 use super::keeper::pid_of;
 use super::sweep::ProcessMark;
 
-/// Takes a child that ends by itself, and removes it from the process table. A guard that is stopped is continued, and
-/// the processes of one that was killed are swept by its mark.
+/// Takes a child that is about to end and removes it from the process table. A stopped guard is continued. If the guard
+/// was killed, the processes with its mark are killed.
 ///
-/// Without a runtime only a thread can wait; this one lives as long as the guard's grace, in a case that is rare.
+/// Without a runtime only a thread can wait. The thread lives as long as the guard's grace period. This is rare.
 pub(super) fn leave(mut child: Child, mark: Option<ProcessMark>) {
     if matches!(child.try_wait(), Ok(None)) {
-        // Where no thread can be had, the entry stays until this process ends.
+        // If the thread cannot be started, the entry stays until this process ends.
         let _ = std::thread::Builder::new().name("wharf-reaper".to_owned()).spawn(move || reap(child, mark));
     }
 }

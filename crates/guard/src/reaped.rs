@@ -1,4 +1,4 @@
-//! One child process of the host, from its start until it has been waited for.
+//! A child process of the host, from its start until it has been reaped.
 
 use std::io;
 use std::os::fd::OwnedFd;
@@ -11,12 +11,12 @@ use tokio::io::unix::AsyncFd;
 use super::sweep::ProcessMark;
 use super::{Exit, keeper, orphans};
 
-/// A child process that is waited for by its own descriptor, or left to be collected later.
+/// A child process that is awaited by its pidfd, or reaped later if dropped.
 pub(super) struct Reaped {
     child: Option<Child>,
-    /// Readable once the child has ended; none where the kernel has no such descriptors.
+    /// Readable once the child has ended. `None` if the kernel does not support pidfds.
     pub watched: Option<OwnedFd>,
-    /// A guard's: the mark of its server's processes.
+    /// The mark of the server's processes, if the child is a guard.
     pub mark: Option<ProcessMark>,
 }
 
@@ -34,7 +34,7 @@ impl Reaped {
         }
     }
 
-    /// The child's process id, which is its own until it has been waited for.
+    /// Returns the process id, which stays valid until the child has been reaped.
     fn pid(&self) -> Option<Pid> {
         self.child.as_ref().and_then(|child| keeper::pid_of(child).ok())
     }
@@ -45,7 +45,7 @@ impl Reaped {
         }
     }
 
-    /// Continues a child that was stopped. A guard stops by nothing of its own, so its server did that.
+    /// Continues a stopped child. A guard never stops by itself, so its server stopped it.
     pub fn resume_if_stopped(&self) {
         let Some(pid) = self.pid() else { return };
         if let Ok(Some(_)) = waitid(WaitId::Pid(pid), WaitIdOptions::STOPPED | WaitIdOptions::NOHANG) {
@@ -54,7 +54,7 @@ impl Reaped {
         }
     }
 
-    /// Kills the child and every process that bears its mark, blocking.
+    /// Kills the child and every process with its mark. Blocks.
     pub fn end(mut self) {
         self.signal(Signal::KILL);
         let mark = self.mark.take();
@@ -64,14 +64,14 @@ impl Reaped {
         }
     }
 
-    /// Waits for a child that is about to end, blocking.
+    /// Waits for a child that is about to end. Blocks.
     pub fn wait(mut self) {
         if let Some(mut child) = self.child.take() {
             let _ = child.wait();
         }
     }
 
-    /// Waits for the child's end. Dropped while it waits, it can be called again.
+    /// Waits for the child to end. Cancel-safe.
     pub async fn reap(&mut self, ended: Option<&AsyncFd<OwnedFd>>) -> Exit {
         while let Some(child) = &mut self.child {
             match child.try_wait() {
@@ -80,7 +80,7 @@ impl Reaped {
                         Ok(mut guard) => guard.clear_ready(),
                         Err(_) => break,
                     },
-                    // Rare and old: look again now and then.
+                    // Only old kernels: poll.
                     None => tokio::time::sleep(Duration::from_millis(20)).await,
                 },
                 Ok(Some(status)) => {

@@ -1,9 +1,9 @@
-//! Finds processes in `/proc`: those below a guard, and those that bear a server's mark.
+//! Finds processes in `/proc`: the children of a guard, and processes with a server's mark.
 //!
 //! The mark is inherited in two ways. One is an environment variable, which a process can clear. The other is the hard
-//! limit of `RLIMIT_LOCKS`, which the kernel keeps, shows and has not enforced since Linux 2.4: fork, exec, `setsid` and
-//! an empty environment leave it as it is, and no process without privileges can raise it again. A process that lowers
-//! it on purpose, or that another service (cron, systemd) starts on its behalf, bears no mark.
+//! limit of `RLIMIT_LOCKS`, which the kernel stores and shows but has not enforced since Linux 2.4. It survives fork,
+//! exec, `setsid` and an empty environment, and no unprivileged process can raise it. A process that lowers it on
+//! purpose, or that another service (cron, systemd) starts on its behalf, has no mark.
 
 use std::path::Path;
 use std::time::{Duration, Instant};
@@ -16,11 +16,11 @@ pub(super) const MARK: &str = "WHARF_SERVER";
 
 /// The line of `/proc/<pid>/limits` that shows `RLIMIT_LOCKS`.
 const LIMIT_LINE: &str = "Max file locks";
-/// Marks are below this value, and below a lower limit that this process has already.
+/// Upper bound of marks. A lower limit of this process takes precedence.
 const MAX_LIMIT: u64 = 1 << 62;
 /// Below this limit a mark would not be unique.
 const MIN_LIMIT: u64 = 1 << 32;
-/// How long processes are killed that fork while they are looked for.
+/// Maximum time to kill processes that fork during the search.
 const SWEEP_TIMEOUT: Duration = Duration::from_secs(2);
 
 /// The mark of one server's processes.
@@ -28,31 +28,31 @@ const SWEEP_TIMEOUT: Duration = Duration::from_secs(2);
 pub(super) struct ProcessMark {
     /// The variable and its value.
     variable: Vec<u8>,
-    /// The hard limit; absent where this process's own limit leaves no room for one.
+    /// The hard limit. `None` if this process's own limit is too low.
     limit: Option<u64>,
 }
 
 impl ProcessMark {
-    /// Derives the mark from its text. Host and guard derive the same one: a guard inherits its host's limits.
+    /// Derives the mark from its text. Host and guard derive the same mark, because a guard inherits its host's limits.
     pub fn new(text: &str) -> Self {
         let ceiling = getrlimit(Resource::Locks).maximum.map_or(MAX_LIMIT, |own| own.min(MAX_LIMIT));
         let random = Sha256::digest(text).first_chunk().map_or(0, |bytes| u64::from_le_bytes(*bytes));
-        // In the upper half, so that a host that is itself a server finds room below for its own servers.
+        // In the upper half, so that a host that is itself a server has room below for its own servers.
         let limit = (ceiling >= MIN_LIMIT).then(|| ceiling / 2 + random % (ceiling / 2));
         Self { variable: format!("{MARK}={text}").into_bytes(), limit }
     }
 
-    /// Sets the limit for this process and for whatever it starts. Only for a guard.
+    /// Sets the limit for this process and its descendants. Only for a guard.
     pub fn put_on(&self) {
         if self.limit.is_some() {
-            // Where this is refused, the variable alone has to do.
+            // If this is refused, the variable alone is the mark.
             let _ = setrlimit(Resource::Locks, Rlimit { current: self.limit, maximum: self.limit });
         }
     }
 
-    /// Kills every process that bears the mark. Blocking; for the rare case that a guard could not do its work.
+    /// Kills every process with the mark. Blocks. For the rare case that a guard could not clean up.
     ///
-    /// Looks again until none is left, because a process that is just forking may be missed.
+    /// Searches again until none is left, because a process that is just forking may be missed.
     pub fn kill_bearers(&self) {
         let until = Instant::now() + SWEEP_TIMEOUT;
         loop {
@@ -61,12 +61,12 @@ impl ProcessMark {
             if killed == 0 || Instant::now() > until {
                 return;
             }
-            // Time for the kernel to end them.
+            // Give the kernel time to end them.
             std::thread::sleep(Duration::from_millis(1));
         }
     }
 
-    /// A zombie bears nothing: it has no environment, and its limits are not looked at.
+    /// Reports whether a process has the mark. Zombies have no environment, and their limits are ignored.
     fn is_borne_by(&self, process: Pid) -> bool {
         let id = process.as_raw_nonzero();
         let environment = std::fs::read(format!("/proc/{id}/environ")).unwrap_or_default();
@@ -75,7 +75,8 @@ impl ProcessMark {
     }
 }
 
-/// The direct children of a process, from its thread's list or, where the kernel keeps none, from everyone's parent.
+/// Returns the direct children of a process, from its thread's list or, if the kernel has no such list, from the
+/// parents of all processes.
 pub(super) fn children_of(parent: Pid) -> Vec<Pid> {
     let id = parent.as_raw_nonzero();
     match std::fs::read_to_string(format!("/proc/{id}/task/{id}/children")) {
@@ -103,10 +104,10 @@ fn is_zombie(process: Pid) -> bool {
     stat(process).is_none_or(|stat| stat.trim_start().starts_with(['Z', 'X']))
 }
 
-/// The line of a process from its state on.
+/// Returns the stat line of a process, starting at its state.
 fn stat(process: Pid) -> Option<String> {
     let stat = std::fs::read_to_string(format!("/proc/{}/stat", process.as_raw_nonzero())).ok()?;
-    // The name in parentheses may hold anything, also more parentheses: what follows the last one is regular.
+    // The name in parentheses may contain anything, including parentheses. The fields after the last one are regular.
     stat.rsplit_once(')').map(|(_, rest)| rest.to_owned())
 }
 

@@ -1,6 +1,6 @@
-//! The only unsafe code in Wharf: what the standard library and rustix do not offer for processes.
+//! Unsafe code for processes: operations that neither the standard library nor rustix offers.
 //!
-//! Audited by hand; each block says why it is sound. Keep it this small.
+//! Audited by hand. Each block states why it is sound. Keep it this small.
 
 #![expect(
     unsafe_code,
@@ -15,15 +15,15 @@ use std::process::Command;
 use tokio::io::Interest;
 use tokio::io::unix::AsyncFd;
 
-/// Closes every descriptor from 3 on. Only for a guard, before it has opened any of its own.
+/// Closes every descriptor from 3 on. Only for a guard, before it has opened its own.
 pub(super) fn close_inherited() {
-    // SAFETY: the guard has just begun and owns no descriptor above 2; nothing in it can hold one of these.
+    // SAFETY: the guard has just started and owns no descriptor above 2; none of its code can hold one of these.
     unsafe { libc::syscall(libc::SYS_close_range, 3, libc::c_uint::MAX, 0) };
 }
 
-/// Blocks every signal that would end or stop this process, and hands out those of children as a descriptor.
+/// Blocks every signal that would end or stop this process, and returns a signalfd for SIGCHLD.
 ///
-/// Blocked and not ignored, because the mask is easily cleared for the server: [`start_clean`] does.
+/// Blocked, not ignored, because the mask is easily cleared for the server: [`start_clean`] does so.
 pub(super) fn block_signals() -> io::Result<OwnedFd> {
     const BLOCKED: [libc::c_int; 11] = [
         libc::SIGHUP,
@@ -38,8 +38,8 @@ pub(super) fn block_signals() -> io::Result<OwnedFd> {
         libc::SIGTTIN,
         libc::SIGTTOU,
     ];
-    // SAFETY: both sets are initialised by sigemptyset before they are read, and live on this stack; signalfd
-    // returns a new descriptor that nobody else owns.
+    // SAFETY: both sets are initialised by sigemptyset before they are read, and live on this stack; signalfd returns a
+    // new descriptor without another owner.
     unsafe {
         let mut blocked: libc::sigset_t = std::mem::zeroed();
         libc::sigemptyset(&raw mut blocked);
@@ -61,11 +61,11 @@ pub(super) fn block_signals() -> io::Result<OwnedFd> {
     }
 }
 
-/// Makes the child start with descriptors 0, 1 and 2 only, and with no signal blocked: the standard library hands our
-/// mask down.
+/// Makes the child start with only descriptors 0, 1 and 2 and with no signal blocked. The standard library would pass
+/// on this process's mask.
 pub(super) fn start_clean(command: &mut Command) {
-    // SAFETY: the closure runs between fork and exec and makes calls that are async-signal-safe, on a set of its own.
-    // It marks instead of closing, so that the standard library's own error pipe works until exec.
+    // SAFETY: the closure runs between fork and exec and makes only async-signal-safe calls, on its own set. It sets
+    // close-on-exec instead of closing, so that the standard library's own error pipe works until exec.
     unsafe {
         command.pre_exec(|| {
             libc::syscall(libc::SYS_close_range, 3, libc::c_uint::MAX, libc::CLOSE_RANGE_CLOEXEC);
@@ -80,7 +80,7 @@ pub(super) fn start_clean(command: &mut Command) {
 /// Makes the child die with its parent, which must be single-threaded: the kernel watches the thread, not the process.
 pub(super) fn die_with_parent(command: &mut Command) {
     let parent = rustix::process::getpid().as_raw_nonzero().get();
-    // SAFETY: the closure makes two async-signal-safe system calls and touches no memory but its own copy of a number.
+    // SAFETY: the closure makes two async-signal-safe system calls and touches only its own copy of a number.
     unsafe {
         command.pre_exec(move || {
             libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGKILL);
@@ -90,9 +90,9 @@ pub(super) fn die_with_parent(command: &mut Command) {
     }
 }
 
-/// A descriptor whose readiness the runtime watches. Must be called within one.
+/// Registers a descriptor with the runtime's reactor. Must be called within a runtime.
 pub fn watched(descriptor: OwnedFd, interest: Interest) -> io::Result<AsyncFd<OwnedFd>> {
-    // SAFETY: an OwnedFd names the same open descriptor until it is dropped, which AsyncFd does after letting go of
-    // it; nobody takes it out, since all uses go through shared references.
+    // SAFETY: an OwnedFd names the same open descriptor until it is dropped, which AsyncFd does after deregistering it.
+    // It is never taken out, since all uses go through shared references.
     Ok(unsafe { AsyncFd::register_with_interest(descriptor, interest) }?)
 }

@@ -1,4 +1,4 @@
-//! The host's side of a server's processes: starts them under a guard, passes orders on, and learns of the end.
+//! The host's side of a server's processes: starts them under a guard, forwards orders, and reports the exit.
 
 use std::io::{self, IoSlice, Read, Write};
 use std::os::fd::{AsFd, OwnedFd};
@@ -22,44 +22,46 @@ use super::reaped::Reaped;
 use super::sweep::{self, ProcessMark};
 use super::{Containment, Exit, GUARD_ARGUMENT, GUARD_NAME, GuardProgram, keeper, sys};
 
-/// Larger pipes were slower under load, smaller ones stall on results of usual size.
+/// Size of a pipe. Larger pipes were slower under load; smaller ones stall on results of usual size.
 const PIPE_SIZE: usize = 128 << 10;
-/// How long a guard may take to say whether the server started.
+/// Timeout for a guard to report whether the server started.
 const GUARD_ANSWERS_WITHIN: Duration = Duration::from_secs(10);
-/// How often the host looks whether a guard was stopped. The kernel reports that to a parent that asks.
+/// Interval for checking whether a guard was stopped. The kernel reports this only to a parent that asks.
 const GUARD_CHECK_INTERVAL: Duration = Duration::from_secs(5);
-/// How long a guard may take to end beyond its server's grace; then the host kills it and sweeps by the mark.
+/// Time for a guard to end beyond its server's grace period. After that the host kills it and the marked processes.
 const GUARD_ENDS_WITHIN: Duration = Duration::from_secs(5);
 
-/// A running server as its host holds it. Dropping it ends the server.
+/// A running server. Dropping it ends the server.
 pub struct Process {
     pub pid: i32,
     pub containment: Containment,
     orders: mpsc::UnboundedSender<u8>,
     exit: watch::Receiver<Option<Exit>>,
-    /// Ends when the whole tree has ended.
+    /// Finishes when the whole process tree has ended.
     watcher: JoinHandle<()>,
 }
 
-/// Our ends of a server's streams, not blocking.
+/// The host's ends of a server's streams, non-blocking.
 pub struct Streams {
     pub stdin: OwnedFd,
     pub stdout: OwnedFd,
     pub stderr: OwnedFd,
 }
 
-/// Why no server runs.
+/// The reason a server could not be started.
 #[derive(Debug)]
 pub enum LaunchError {
     /// The server's program did not start.
     Server(io::Error),
-    /// Pipes, sockets or the guard could not be had.
+    /// Pipes, sockets or the guard could not be created.
     Around(io::Error),
 }
 
-/// Starts a server. The work that blocks is done off the runtime's threads.
+/// Starts a server. Blocking work runs off the runtime's threads.
 ///
-/// Dropped while it waits, it ends whatever it has started.
+/// # Cancel safety
+///
+/// Dropping the future ends the processes it has started.
 pub async fn launch(errand: Errand, guard: GuardProgram) -> Result<(Process, Streams), LaunchError> {
     let grace = errand.grace;
     let started = tokio::task::spawn_blocking(move || match guard.path() {
@@ -73,11 +75,11 @@ pub async fn launch(errand: Errand, guard: GuardProgram) -> Result<(Process, Str
     Ok((started.watch(grace).map_err(LaunchError::Around)?, streams))
 }
 
-/// A server that has just been started and is not watched yet.
+/// A server that has just been started and has no watcher yet.
 struct Started {
     pid: Pid,
     child: Reaped,
-    /// The guard's socket; none for a mere group.
+    /// The guard's socket. `None` for a plain process group.
     control: Option<UnixStream>,
 }
 
@@ -102,9 +104,9 @@ fn start_guarded(errand: &Errand, program: &Path) -> Result<(Started, Streams), 
         Err(error) => {
             drop(control);
             match error {
-                // The guard has said so and ends at once: nothing runs under it.
+                // The guard has reported the failure and ends at once; it has no children.
                 LaunchError::Server(_) => child.wait(),
-                // A server that runs already may have stopped or killed its guard.
+                // A server that already runs may have stopped or killed its guard.
                 LaunchError::Around(_) => child.end(),
             }
             Err(error)
@@ -112,7 +114,7 @@ fn start_guarded(errand: &Errand, program: &Path) -> Result<(Started, Streams), 
     }
 }
 
-/// Gives the guard its errand and waits to hear how the server's start went.
+/// Sends the start request to the guard and waits for the outcome.
 fn instruct(mut control: &UnixStream, errand: &Errand, theirs: [OwnedFd; 3]) -> Result<Pid, LaunchError> {
     let around = LaunchError::Around;
     hand_over(control, errand, &theirs).map_err(around)?;
@@ -135,13 +137,13 @@ fn start_grouped(errand: &Errand) -> Result<(Started, Streams), LaunchError> {
     Ok((Started { pid, child, control: None }, streams))
 }
 
-/// The server's ends and ours.
+/// Creates the pipes: the server's ends and the host's ends.
 fn pipes() -> io::Result<([OwnedFd; 3], Streams)> {
     let (their_stdin, stdin) = pipe_with(PipeFlags::CLOEXEC)?;
     let (stdout, their_stdout) = pipe_with(PipeFlags::CLOEXEC)?;
     let (stderr, their_stderr) = pipe_with(PipeFlags::CLOEXEC)?;
     for pipe in [&stdin, &stdout] {
-        // A user out of pipe memory gets the default size, which works too.
+        // The default size also works, if the pipe memory of this user is exhausted.
         let _ = fcntl_setpipe_size(pipe, PIPE_SIZE);
     }
     for ours in [&stdin, &stdout, &stderr] {
@@ -186,29 +188,29 @@ impl Started {
 }
 
 impl Process {
-    /// SIGTERM to the server's group.
+    /// Sends SIGTERM to the server's group.
     pub fn terminate(&self) {
         let _ = self.orders.send(TERMINATE);
     }
 
-    /// SIGKILL to everything.
+    /// Sends SIGKILL to all processes.
     pub fn kill(&self) {
         let _ = self.orders.send(KILL);
     }
 
-    /// What becomes of the server's own process: something once it has ended.
+    /// Returns the exit status of the server's own process, set once it has ended.
     pub fn exit(&self) -> watch::Receiver<Option<Exit>> {
         self.exit.clone()
     }
 
-    /// Lets go of the server, which ends it, and waits until nothing of it is left.
+    /// Ends the server and waits until all of its processes have ended.
     pub async fn gone(self) {
         drop(self.orders);
         let _ = self.watcher.await;
     }
 }
 
-/// Watches a guard. Dropped, it closes the socket, and the guard does the rest.
+/// Watches a guard. Dropping it closes the socket, and the guard ends the server.
 struct Guarded {
     control: tokio::net::UnixStream,
     child: Reaped,
@@ -247,7 +249,7 @@ impl Guarded {
             }
         }
         let guard = self.child.reap(self.ended.as_ref()).await;
-        // A guard that was killed could not clean up. Its server died with it, by the parent-death signal; processes
+        // A guard that was killed could not clean up. Its server died with it, by the parent-death signal. Processes
         // that the server had started are found by their mark.
         if let Some(mark) = self.child.mark.take().filter(|_| !matches!(guard, Exit::Code(_))) {
             let _ = tokio::task::spawn_blocking(move || mark.kill_bearers()).await;
@@ -257,8 +259,8 @@ impl Guarded {
         }
     }
 
-    /// Passes an order on, or closes the socket where no more will come; returns when the guard has to be gone then. A
-    /// guard that its server has stopped hears neither before it continues.
+    /// Forwards an order, or closes the socket if there will be no more orders; then returns the deadline for the guard
+    /// to end. SIGCONT follows in both cases, because the server may have stopped its guard.
     fn pass_on(&mut self, order: Option<u8>) -> Option<Instant> {
         let deadline = match order {
             Some(order) => {
@@ -275,7 +277,7 @@ impl Guarded {
     }
 }
 
-/// Sleeps until then; forever where there is no deadline.
+/// Sleeps until the deadline, or forever if there is none.
 async fn sleep_until(deadline: Option<Instant>) {
     match deadline {
         Some(deadline) => tokio::time::sleep_until(deadline).await,
@@ -283,7 +285,7 @@ async fn sleep_until(deadline: Option<Instant>) {
     }
 }
 
-/// Watches a server that has no guard. Dropped, it kills the group.
+/// Watches a server without a guard. Dropping it kills the group.
 struct Grouped {
     group: Pid,
     child: Reaped,
@@ -322,7 +324,7 @@ impl Grouped {
 
 impl Drop for Grouped {
     fn drop(&mut self) {
-        // Also after the server's own end: what it left in its group ends with it.
+        // Also after the server's own exit: processes left in its group end with it.
         let _ = kill_process_group(self.group, Signal::KILL);
     }
 }

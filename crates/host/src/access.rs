@@ -1,7 +1,7 @@
-//! Uses of a server that are not calls of its tools: resources that are read or watched, and prompts.
+//! Permission checks for server operations other than tool calls: reading or subscribing to resources, and prompts.
 //!
-//! A rule that denies the whole server covers all of them. A URI that the server lists, or that fits a template of its
-//! list, needs no permission; any other URI is text that a model chose, and is asked about.
+//! A rule that denies the whole server covers all of them. A URI that the server lists, or that matches one of its
+//! listed templates, needs no permission. Any other URI was chosen by a model and requires a prompt.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -18,35 +18,35 @@ use crate::polling::PermittedBy;
 use crate::server::Server;
 use crate::uri_template::fits_any;
 
-/// The tools by whose names rules speak of resources and prompts.
+/// Tool names under which permission rules refer to resources and prompts.
 pub(crate) const READ: &str = "ReadMcpResource";
 pub(crate) const SUBSCRIBE: &str = "SubscribeMcpResource";
 pub(crate) const POLL: &str = "SubscribePolling";
 pub(crate) const PROMPT: &str = "GetMcpPrompt";
 
-/// Why a URI is asked about.
+/// Prompt reason for an unlisted URI.
 const UNLISTED: &str = "the server lists neither this URI nor a template that it fits";
 
-/// A use of a server that is put before the gate.
+/// A resource or prompt operation to be checked by the gate.
 #[derive(Clone, Copy)]
 pub(crate) struct Access<'a> {
-    /// The tool by whose name rules speak of it.
+    /// Tool name that permission rules match.
     pub tool: &'static str,
     pub server: &'a Server,
-    /// What rules look at: the server's name, the URI, and whatever else the tool was called with.
+    /// Arguments that permission rules match: the server's name, the URI and the tool's other arguments.
     pub arguments: &'a Raw,
     pub caller: &'a Caller,
 }
 
-/// What an access needs besides that no rule denies it.
+/// Permission required for an access, in addition to passing the deny rules.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Need {
     Nothing,
-    /// A rule or a person allows it, for this reason where there is a special one.
+    /// A rule or a person must allow the access. Holds the reason shown in the prompt, if there is a specific one.
     Permission(Option<&'static str>),
 }
 
-/// An access that was permitted, as it is put before the gate again.
+/// A permitted access, with the tool description needed to check it again.
 pub(crate) struct Permitted {
     pub tool: Arc<Description>,
     pub by: PermittedBy,
@@ -73,12 +73,12 @@ impl Context {
         Some(Refusal::new(RefusalReason::Denied { rule: format!("rule {rule}") }))
     }
 
-    /// Errs if a rule denies everything a server offers.
+    /// Returns an error if a rule denies everything the server offers.
     pub fn refuse_denied(&self, server: &Server) -> Result<(), HostError> {
         self.denial_of(server).map_or(Ok(()), |refusal| Err(HostError::Refused(refusal)))
     }
 
-    /// Puts an access before the gate, and waits for a person where one is asked.
+    /// Checks an access with the gate. Waits for the answer if the gate prompts a person.
     pub async fn permit_access(&self, access: Access<'_>, need: Need) -> Result<Permitted, HostError> {
         let tool = access.description(need);
         let Access { caller, arguments, .. } = access;
@@ -90,14 +90,15 @@ impl Context {
         by.map(|by| Permitted { tool, by }).map_err(HostError::Refused)
     }
 
-    /// The same for an access to a resource. Waits for the server's lists if they are needed and not known yet.
+    /// Checks an access to a resource. Waits for the server's lists if the decision needs them and they are not loaded
+    /// yet.
     pub async fn permit_uri(
         &self,
         access: Access<'_>,
         uri: &str,
         timeout: Option<Duration>,
     ) -> Result<Permitted, HostError> {
-        // A server that is denied is not started to find out what it lists; a person who names the URI has consented.
+        // A denied server is not started just to read its lists. A caller that named the URI itself has given consent.
         let decided = access.caller.consent == Consent::Given || self.denial_of(access.server).is_some();
         let need = match decided || self.lists(access.server, uri, timeout).await? {
             true => Need::Nothing,
@@ -106,7 +107,7 @@ impl Context {
         self.permit_access(access, need).await
     }
 
-    /// Puts a request that is not a call of a tool before the gate, if it is one for a resource or a prompt.
+    /// Checks a request other than `tools/call` with the gate, if it concerns resources or prompts.
     pub async fn permit_request(
         &self,
         server: &Server,
@@ -131,9 +132,9 @@ impl Context {
         self.permit_uri(access, &uri, options.call.timeout).await.map(|_| ())
     }
 
-    /// Returns whether a server lists a URI, or a template that it fits.
+    /// Reports whether the server lists the URI or a template that matches it.
     async fn lists(&self, server: &Server, uri: &str, timeout: Option<Duration>) -> Result<bool, HostError> {
-        // The connection refuses the request before anything is sent.
+        // The server has no resources: the connection refuses the request before sending anything.
         if server.passage().is_some_and(|passage| !passage.connection.facts().capabilities.resources) {
             return Ok(true);
         }
@@ -149,7 +150,7 @@ impl Context {
     }
 }
 
-/// What rules look at, where nobody called a tool.
+/// Returns the arguments that permission rules match for a request made without a tool call.
 pub(crate) fn arguments(server: &Server, uri: &str) -> Raw {
     Raw::known(json!({ "server": server.name.as_str(), "uri": uri }).to_string())
 }

@@ -1,4 +1,4 @@
-//! Who the host is to its servers: one account for each, kept as long as the server is.
+//! Login accounts of HTTP servers. Each server has one account for as long as the server exists.
 
 use std::collections::VecDeque;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -19,27 +19,32 @@ use crate::server::{Reach, Server};
 use crate::supervise::{Command, State};
 use crate::turns::Turns;
 
-/// How often a server may have people asked for more than they have agreed to, within [`STEP_WINDOW`].
+/// Maximum number of additional-scope prompts one server may cause within [`STEP_WINDOW`].
 const MOST_STEPS: usize = 2;
 const STEP_WINDOW: Duration = Duration::from_secs(600);
 
-/// One account at one server, as a host needs it. [`Account`] is one.
+/// An account at one server. [`Account`] is the default implementation.
 pub trait ServerAccount: Authorizer + 'static {
-    /// Logs in from the beginning, with everything the server has asked for so far. Dropped while it waits, it is given up.
+    /// Logs in from scratch, with every scope that the server has requested so far.
+    ///
+    /// # Cancel safety
+    ///
+    /// Dropping the future cancels the login.
     fn log_in(&self, visitor: Arc<dyn Visitor>) -> Pending<Result<(), LoginError>>;
 
-    /// Forgets the login; says whether there was one.
+    /// Deletes the stored login. Returns whether there was one.
     fn log_out(&self) -> Pending<Result<bool, LoginError>>;
 
-    /// Tells one login from another, also where another process has logged in; nothing where nobody is logged in.
+    /// Returns a fingerprint of the current login, or `None` when logged out. A login made by another process changes
+    /// it.
     fn mark(&self) -> Pending<Option<u64>>;
 
-    /// Where it stands, for people, where that is known.
+    /// Returns the account's status for display, or `None` if the implementation does not report one.
     fn standing(&self) -> Pending<Result<Option<Standing>, LoginError>> {
         Box::pin(async { Ok(None) })
     }
 
-    /// Waits until what must not be broken off has come to its end, where there is such a thing: a renewal under way.
+    /// Waits for operations that must not be interrupted, such as a token refresh in progress.
     fn finish(&self) -> Pending<()> {
         Box::pin(async {})
     }
@@ -75,35 +80,35 @@ impl ServerAccount for Account {
     }
 }
 
-/// Stands for a token of an issuer.
+/// Returns a fingerprint of an issuer and a token.
 fn digest(issuer: &str, token: &str) -> u64 {
     let digest = Sha256::new().chain_update(issuer).chain_update([0]).chain_update(token).finalize();
     digest.iter().take(8).fold(0, |number, byte| number << 8 | u64::from(*byte))
 }
 
-/// Which account a server is dialled with, if any.
+/// Returns the account to use for a server, if any.
 pub(crate) type Accounts = Arc<dyn Fn(&ServerName, &HttpSpec) -> Option<Arc<dyn ServerAccount>> + Send + Sync>;
 
-/// What one server knows of its account.
+/// Login state of one server.
 #[derive(Default)]
 pub(crate) struct Membership {
     account: OnceLock<Option<Arc<dyn ServerAccount>>>,
-    /// How often somebody has logged in or out here.
+    /// Number of logins and logouts made through this host.
     logins: AtomicU64,
-    /// Nobody is asked: they have just logged out.
+    /// Set after a logout: login prompts are suppressed.
     quiet: AtomicBool,
-    /// When people were last asked for more.
+    /// Times of the recent additional-scope prompts.
     steps: Mutex<VecDeque<Instant>>,
-    /// They are being asked for more.
+    /// Set while an additional-scope prompt is open.
     is_stepping: AtomicBool,
-    /// The mark of the login that the last attempt began with.
+    /// Fingerprint of the login that the last connection attempt started with.
     mark: Mutex<Option<u64>>,
-    /// Another login was tried at once, and nothing has been waited for since.
+    /// Set after an immediate retry with another login, until the host waits again.
     has_hurried: AtomicBool,
     pub turns: Turns,
 }
 
-/// People are being asked for more than they have agreed to. Dropped, they may be asked again.
+/// An additional-scope prompt in progress. Dropping it allows the next one.
 pub(crate) struct Step(Arc<Server>);
 
 impl Drop for Step {
@@ -113,7 +118,7 @@ impl Drop for Step {
 }
 
 impl Membership {
-    /// People may be asked again.
+    /// Allows login prompts again.
     pub fn may_ask(&self) {
         self.quiet.store(false, Ordering::Release);
     }
@@ -122,23 +127,24 @@ impl Membership {
         self.quiet.load(Ordering::Acquire)
     }
 
-    /// The mark of the login that the last attempt began with.
+    /// Returns the fingerprint of the login that the last connection attempt started with.
     pub fn mark(&self) -> Option<u64> {
         *self.mark.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Whether another login may be tried at once. The second time in a row something is waited for first: a server that
-    /// takes none would be dialled for ever, as each attempt may renew the login.
+    /// Reports whether another login may be tried immediately, and uses up that permission. The second time in a row
+    /// the caller has to wait first: each attempt may refresh the login, so a server that rejects every login would be
+    /// dialled in an endless loop.
     pub fn may_hurry(&self) -> bool {
         !self.has_hurried.swap(true, Ordering::AcqRel)
     }
 
-    /// Something is being waited for.
+    /// Allows an immediate retry again, because the caller is about to wait.
     pub fn takes_time(&self) {
         self.has_hurried.store(false, Ordering::Release);
     }
 
-    /// Takes one of the few times that people may be asked for more.
+    /// Takes one slot of the additional-scope prompt limit. Returns false if none is free.
     fn takes_step(&self) -> bool {
         let now = Instant::now();
         let mut steps = self.steps.lock().unwrap_or_else(PoisonError::into_inner);
@@ -152,7 +158,7 @@ impl Membership {
 }
 
 impl Server {
-    /// Takes one of the few times that people may be asked for more, unless they are being asked already.
+    /// Begins an additional-scope prompt. Returns `None` if one is open already or the limit is reached.
     pub fn step(self: &Arc<Self>) -> Option<Step> {
         if self.membership.is_stepping.swap(true, Ordering::AcqRel) {
             return None;
@@ -161,19 +167,20 @@ impl Server {
         self.membership.takes_step().then_some(step)
     }
 
-    /// Notes which login an attempt begins with: one that is made meanwhile is another.
+    /// Records the login that a connection attempt starts with. A login made during the attempt has another
+    /// fingerprint.
     pub async fn note_login(&self, context: &Context) {
         let Some(account) = self.account(context) else { return };
         let mark = account.mark().await;
         *self.membership.mark.lock().unwrap_or_else(PoisonError::into_inner) = mark;
     }
 
-    /// Its account, where it has been dialled with one.
+    /// Returns the server's account if one has been created.
     pub fn known_account(&self) -> Option<&Arc<dyn ServerAccount>> {
         self.membership.account.get()?.as_ref()
     }
 
-    /// The account it is dialled with.
+    /// Returns the server's account, creating it on first use.
     pub fn account(&self, context: &Context) -> Option<&Arc<dyn ServerAccount>> {
         let make = || {
             let spec = self.reach.http()?;
@@ -183,23 +190,23 @@ impl Server {
         self.membership.account.get_or_init(make).as_ref()
     }
 
-    /// Lets its account say who asks.
+    /// Sets the server's account as the authorizer of a connection.
     pub fn introduce(&self, context: &Context, options: &mut ConnectOptions) {
         let Some(account) = self.account(context) else { return };
         options.authorizer = Some(Arc::clone(account) as Arc<dyn Authorizer>);
-        // What is private to one login is not shown to the next.
+        // Cached private results must not be shared between logins.
         let logins = self.membership.logins.load(Ordering::Acquire);
         options.authorization = Authorization(format!("{}/{}/{logins}", self.name, self.generation));
     }
 
-    /// Notes that somebody else is logged in from now on, or nobody.
+    /// Records a change of login or a logout, and clears the result cache.
     pub fn changed_hands(&self) {
         self.membership.logins.fetch_add(1, Ordering::AcqRel);
         self.results.clear();
     }
 }
 
-/// Whether a server's own settings say who asks, so that nobody else is heard about it.
+/// Reports whether the server's own settings carry credentials. Such a server has no account.
 fn says_who_asks(spec: &HttpSpec) -> bool {
     let named = |name: &str| name.eq_ignore_ascii_case("authorization");
     let by_header = spec.headers.iter().any(|(name, _)| named(name));
@@ -207,10 +214,16 @@ fn says_who_asks(spec: &HttpSpec) -> bool {
 }
 
 impl Host {
-    /// Logs in to a server by way of this visitor, and connects it with that login where it is to be connected at all. A
-    /// question whether to log in that is still open is withdrawn.
+    /// Logs in to a server using the given browser. Reconnects the server with the new login unless it is disabled,
+    /// unapproved, idle or disconnected. Withdraws an open login prompt.
     ///
-    /// Dropped while it waits, the login is given up.
+    /// # Errors
+    ///
+    /// Returns an error if the server is unknown, has no account, or the login fails.
+    ///
+    /// # Cancel safety
+    ///
+    /// Dropping the future cancels the login.
     pub async fn log_in(&self, server: &str, visitor: Arc<dyn Visitor>) -> Result<(), HostError> {
         let (server, account) = self.member(server)?;
         server.membership.may_ask();
@@ -224,7 +237,11 @@ impl Host {
         Ok(())
     }
 
-    /// Forgets the login of a server; says whether there was one. What was connected with it is connected without.
+    /// Deletes the login of a server and reconnects it without one. Returns whether there was a login.
+    ///
+    /// # Errors
+    ///
+    /// Returns an error if the server is unknown, has no account, or the logout fails.
     pub async fn log_out(&self, server: &str) -> Result<bool, HostError> {
         let (server, account) = self.member(server)?;
         server.membership.quiet.store(true, Ordering::Release);
@@ -237,7 +254,11 @@ impl Host {
         Ok(there_was)
     }
 
-    /// Where the account of a server stands, where it has one that can say so.
+    /// Returns the status of a server's account, if the account reports one.
+    ///
+    /// # Errors
+    ///
+    /// Returns an error if the server is unknown, has no account, or the status cannot be read.
     pub async fn account(&self, server: &str) -> Result<Option<Standing>, HostError> {
         let (server, account) = self.member(server)?;
         account.standing().await.map_err(|error| HostError::Login { server: server.name.clone(), error })
@@ -251,7 +272,7 @@ impl Host {
         Ok((server, account))
     }
 
-    /// Connects a server with another login than before. One that is at rest stays so.
+    /// Reconnects a server after its login has changed. A server at rest stays at rest.
     async fn meet_anew(&self, server: &Server) {
         let state = server.standing.borrow().state;
         let command = match state {
@@ -264,7 +285,7 @@ impl Host {
     }
 }
 
-/// Why a server has no account.
+/// Returns the reason for a server having no account, if it is known.
 fn because(reach: &Reach) -> Option<String> {
     match reach {
         Reach::Spec(spec) => match &**spec {

@@ -1,4 +1,4 @@
-//! Everything a person is asked, in one shape and by one way.
+//! Questions to a person. All of them use the same types and the same channel.
 
 use std::sync::Arc;
 
@@ -9,111 +9,112 @@ use wharf_spec::{ServerName, ToolId};
 use wharf_tools::Description;
 use wharf_wire::{ElicitAnswer, Elicitation, SamplingRequest};
 
-/// A question to a person. Each names the server it is about, and takes an answer of its own kind.
+/// A question to a person. Each variant names its server and has its own answer type.
 ///
-/// A question whose [`Reply`] is dropped is refused politely.
+/// Dropping the [`Reply`] declines the question.
 #[non_exhaustive]
 pub enum Ask {
-    /// May this tool be called like this?
+    /// Permission for a tool call.
     Permission(PermissionAsk, Reply<PermissionAnswer>),
-    /// A server wants to know something, or wants a page visited.
+    /// A server requests form input or a visit to a web page.
     Elicitation(ElicitationAsk, Reply<ElicitAnswer>),
-    /// A page that was agreed to has been opened: is the person done with it? Dropped unanswered, the server's own word
-    /// is waited for.
+    /// An agreed page has been opened: asks the person to confirm that they have finished. If the reply is dropped, the
+    /// client waits for the server's own notification.
     Page(PageAsk, Reply<()>),
-    /// A server wants to use the model.
+    /// A server requests a model completion.
     Sampling(SamplingAsk, Reply<Result<Raw, wharf_client::NotSampled>>),
-    /// A server wants a login: may the browser be opened?
+    /// A server requires a login: asks whether to open the browser.
     Login(LoginAsk, Reply<Consent>),
-    /// May a server that a project brings along be used?
+    /// Approval of a server that a project configures.
     Approval(ApprovalAsk, Reply<Consent>),
 }
 
-/// May this tool be called like this?
+/// A request for permission to call a tool.
 #[derive(Debug, Clone)]
 #[non_exhaustive]
 pub struct PermissionAsk {
-    /// Which tool.
+    /// The tool's ID.
     pub id: ToolId,
-    /// What is known of it.
+    /// The tool's description.
     pub tool: Arc<Description>,
-    /// With what: to be shown whole and escaped.
+    /// The call's arguments, to be displayed in full and escaped.
     pub arguments: Raw,
-    /// Who wants to call it.
+    /// Name of the caller.
     pub caller: Arc<str>,
-    /// Why this is asked, as a sentence.
+    /// Reason for the prompt, as a sentence.
     pub reason: String,
-    /// What about the tool is different from when it was approved: lines, escaped.
+    /// Changes to the tool's definition since it was approved: lines, escaped.
     pub changed: Option<String>,
-    /// The rule that an "always" becomes, or why there is none: then it holds as long as the host runs.
+    /// The rule that "always" creates, or the reason why no rule can be created. In that case "always" holds until the
+    /// host stops.
     pub always: Result<Rule, NoRule>,
 }
 
-/// What a person says to a call.
+/// A person's answer to a permission prompt.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum PermissionAnswer {
-    /// Yes, this one.
+    /// Allow this call.
     Once,
-    /// Yes, and to this tool for as long as the host runs.
+    /// Allow this tool until the host stops.
     Session,
-    /// Yes, and to this tool from now on: becomes a rule.
+    /// Allow this tool permanently, by creating a rule.
     Always,
-    /// No.
+    /// Deny the call.
     No,
-    /// No, and why: whoever wanted the call is told.
+    /// Deny the call, with a reason that is reported to the caller.
     NoBecause(String),
 }
 
-/// A server wants to know something of a person.
+/// A request by a server for input from a person.
 #[derive(Debug, Clone)]
 pub struct ElicitationAsk {
-    /// Which server.
+    /// The server.
     pub server: ServerName,
-    /// What: untrusted.
+    /// The server's question. Untrusted.
     pub question: Elicitation,
 }
 
-/// A page that somebody has agreed to visit for a server.
+/// A page that a person has agreed to visit for a server.
 #[derive(Debug, Clone)]
 pub struct PageAsk {
-    /// Which server.
+    /// The server.
     pub server: ServerName,
 }
 
-/// A server wants to use the model.
+/// A request by a server for a model completion.
 #[derive(Debug, Clone)]
 pub struct SamplingAsk {
-    /// Which server.
+    /// The server.
     pub server: ServerName,
-    /// For what: untrusted. Tools and context have been taken out of it.
+    /// The sampling request, with tools and context removed. Untrusted.
     pub request: SamplingRequest,
 }
 
-/// A server wants a login.
+/// A request by a server for a login.
 #[derive(Debug, Clone)]
 #[non_exhaustive]
 pub struct LoginAsk {
-    /// Which server.
+    /// The server.
     pub server: ServerName,
-    /// The page to open: untrusted.
+    /// The page to open. Untrusted.
     pub url: String,
-    /// Who asks for the login there: untrusted.
+    /// The issuer of the login. Untrusted.
     pub issuer: String,
-    /// What the login is to cover, all of it: untrusted.
+    /// The complete scope of the login. Untrusted.
     pub scope: Option<String>,
 }
 
-/// A project brings along a server.
+/// A request to approve a server that a project configures.
 #[derive(Debug, Clone)]
 #[non_exhaustive]
 pub struct ApprovalAsk {
-    /// What it would be called.
+    /// The server's configured name.
     pub server: ServerName,
-    /// What would run or be dialled, line by line; escaped.
+    /// The command or URL that would be used, line by line and escaped.
     pub what: Vec<String>,
 }
 
-/// Yes or no.
+/// A yes-or-no answer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Consent {
     /// Yes.
@@ -122,27 +123,27 @@ pub enum Consent {
     Refused,
 }
 
-/// The one who waits for an answer.
+/// The sending half of a question's answer.
 pub struct Reply<T>(oneshot::Sender<T>);
 
-/// Puts questions to a person. The command line, an agent or a gateway implements it.
+/// Presents questions to a person. Implemented by the command line, an agent or a gateway.
 pub trait Asker: Send + Sync {
-    /// Takes a question and returns at once; the answer goes to the question's [`Reply`], whenever there is one.
+    /// Takes a question and returns immediately. The answer is sent to the question's [`Reply`] later.
     fn ask(&self, ask: Ask);
 
-    /// Whether a person can be shown a page as well as a form.
+    /// Reports whether pages can be shown as well as forms.
     fn shows_pages(&self) -> bool {
         false
     }
 
-    /// Whether servers may ask to use the model. Nothing of it is declared to them otherwise.
+    /// Reports whether servers may request model completions. If not, the sampling capability is not declared.
     fn samples(&self) -> bool {
         false
     }
 }
 
 impl Ask {
-    /// On whose behalf it is asked.
+    /// Returns the server that the question concerns.
     pub fn server(&self) -> &ServerName {
         match self {
             Self::Permission(ask, _) => &ask.id.server,
@@ -154,7 +155,7 @@ impl Ask {
         }
     }
 
-    /// What kind of question it is, in a word.
+    /// Returns the kind of question as one word.
     pub fn kind(&self) -> &'static str {
         match self {
             Self::Permission(..) => "permission",
@@ -168,7 +169,7 @@ impl Ask {
 }
 
 impl PermissionAsk {
-    /// The question whether a tool may be called, asked by nobody in particular: for the tests of whoever is asked.
+    /// Creates a permission request with default values, for tests of an [`Asker`].
     pub fn new(id: ToolId, tool: Arc<Description>, arguments: Raw) -> Self {
         let always = Err(NoRule::NoServer(id.server.clone()));
         Self { id, tool, arguments, caller: "agent".into(), reason: String::new(), changed: None, always }
@@ -176,36 +177,37 @@ impl PermissionAsk {
 }
 
 impl LoginAsk {
-    /// The question whether a page may be opened: for the tests of whoever is asked.
+    /// Creates a login request, for tests of an [`Asker`].
     pub fn new(server: ServerName, url: impl Into<String>, issuer: impl Into<String>) -> Self {
         Self { server, url: url.into(), issuer: issuer.into(), scope: None }
     }
 }
 
 impl<T> Reply<T> {
-    /// A reply, and where its answer arrives: for the tests of whoever is asked.
+    /// Creates a reply and the receiver of its answer, for tests of an [`Asker`].
     pub fn pair() -> (Self, oneshot::Receiver<T>) {
         let (reply, answer) = oneshot::channel();
         (Self(reply), answer)
     }
 
-    /// Answers. Nobody may be waiting any more; then nothing happens.
+    /// Sends the answer. Does nothing if the receiver has been dropped.
     pub fn answer(self, answer: T) {
         let _ = self.0.send(answer);
     }
 
-    /// Whether somebody still waits for the answer.
+    /// Reports whether the receiver still waits for the answer.
     pub fn is_wanted(&self) -> bool {
         !self.0.is_closed()
     }
 
-    /// Resolves when nobody waits for the answer any more, so that the question can be taken off the screen.
+    /// Resolves once the receiver has been dropped, so that the question can be removed from the screen.
     pub async fn withdrawn(&mut self) {
         self.0.closed().await;
     }
 }
 
-/// Puts a question and waits. Nothing comes back where nobody answers. Dropped while it waits, the question is withdrawn.
+/// Asks a question and waits for the answer. Returns `None` if the reply is dropped. Dropping the future withdraws the
+/// question.
 pub(crate) async fn put<T>(asker: &dyn Asker, ask: impl FnOnce(Reply<T>) -> Ask) -> Option<T> {
     let (reply, answer) = Reply::pair();
     asker.ask(ask(reply));

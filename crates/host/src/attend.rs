@@ -1,4 +1,4 @@
-//! Learns what a connected server offers, and keeps that true for as long as it is connected.
+//! Lists a connected server's tools, resources and prompts, and keeps those lists current while it is connected.
 
 use std::future::{Future as _, pending};
 use std::pin::pin;
@@ -17,26 +17,26 @@ use crate::events::Event;
 use crate::server::Server;
 use crate::watching::Wanted;
 
-/// The shortest time between two looks at the same lists, however often a server says that they have changed.
+/// Minimum interval between two refreshes, regardless of the number of change notifications.
 const BETWEEN_LOOKS: Duration = Duration::from_secs(1);
-/// The shortest time after which lists are looked at because they have grown old.
+/// Minimum age at which lists are refreshed because their TTL has expired.
 const OLD_AT_LEAST: Duration = Duration::from_secs(10);
-/// A second passes for each of so many bytes before lists are looked at again that a server says have changed.
+/// Bytes listed per second of minimum refresh interval: large lists are refreshed less often after a change.
 const BYTES_PER_SECOND: usize = 256 << 10;
-/// The longest a changed list waits beyond that, so that many servers do not ask at once.
+/// Maximum jitter added to a refresh, so that many servers are not queried at the same moment.
 const SPREAD: Duration = Duration::from_millis(200);
 
-/// How much a host wants to know of its servers.
+/// The lists that a host requests from its servers.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum Attention {
-    /// Everything they list, and every change of it.
+    /// All lists, refreshed on every change.
     #[default]
     Full,
-    /// Their tools, once: for a host that makes one call and is gone.
+    /// The tools only, listed once: for a host that makes a single call.
     ToolsOnce,
 }
 
-/// Which lists to look at.
+/// The lists that need a refresh.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 struct Stale {
     tools: bool,
@@ -47,7 +47,7 @@ struct Stale {
 impl Stale {
     const ALL: Self = Self { tools: true, resources: true, prompts: true };
 
-    /// Those that the server has at all.
+    /// Keeps only the lists that the server's capabilities include.
     fn among(self, offered: &ServerCapabilities) -> Self {
         Self {
             tools: self.tools && offered.tools,
@@ -57,14 +57,14 @@ impl Stale {
     }
 }
 
-/// What one server listed, the last time each of its lists could be read.
+/// The last readable version of each of a server's lists.
 #[derive(Default)]
 pub(crate) struct Lists {
     pub tools: Option<Listing<ToolDefinition>>,
     pub resources: Option<Listing<Resource>>,
     pub templates: Option<Listing<ResourceTemplate>>,
     pub prompts: Option<Listing<PromptDefinition>>,
-    /// Which lists could not be read, and why; escaped.
+    /// Lists that could not be read, with the error (escaped).
     pub failed: Vec<(ListName, String)>,
 }
 
@@ -76,11 +76,11 @@ struct Attendant {
     lists: Lists,
     stale: Stale,
     looked: Instant,
-    /// Bytes of the last look; a list that was given up counts as large as one may be.
+    /// Bytes of the last refresh. A list that was abandoned counts as the maximum list size.
     bytes: usize,
 }
 
-/// Attends to a connection until it is dropped.
+/// Lists a server's offer and keeps it current until the future is dropped.
 pub(crate) async fn attend(context: Arc<Context>, server: Arc<Server>, connection: Connection, epoch: u64) {
     let (lists, stale) = (Lists::default(), Stale::ALL);
     let mut attendant =
@@ -92,18 +92,18 @@ pub(crate) async fn attend(context: Arc<Context>, server: Arc<Server>, connectio
 }
 
 impl Attendant {
-    /// Learns what the server offers and watches it, anew whenever something else is to be watched.
+    /// Subscribes to the server and refreshes its lists. Subscribes again when the requested resources change.
     async fn watch(&mut self) {
         let connection = self.connection.clone();
         let mut wanted = self.server.watched.wanted();
-        // What an earlier connection told of may have changed meanwhile.
+        // Resources confirmed on an earlier connection may have changed since.
         let mut unheard = self.server.watched.agreed();
         let (mut version, first) = interest(&mut wanted);
-        // Both at once: a change after the list and before the watch would go unheard.
+        // Concurrent: a change between the list and the subscription would be missed.
         let (opened, ()) = tokio::join!(connection.subscribe(first), self.look());
         let mut subscription = self.opened(opened);
         loop {
-            // It has not said no: it has gone, and the next connection asks again.
+            // The server has not declined the subscription: the connection is gone, and the next one subscribes again.
             if connection.is_gone() {
                 return;
             }
@@ -120,13 +120,13 @@ impl Attendant {
         }
     }
 
-    /// Learns which tools the server offers, and leaves it at that.
+    /// Lists the server's tools once.
     async fn look_once(&mut self) {
         self.stale = Stale { tools: true, ..Stale::default() };
         self.look().await;
     }
 
-    /// Tells what has become of the resources an earlier connection told of.
+    /// Reports the resources of an earlier subscription as possibly updated or as no longer watched.
     fn resume(&self, unheard: Vec<String>, agreed: &[String]) {
         let (back, lost) = unheard.into_iter().partition::<Vec<_>, _>(|uri| agreed.contains(uri));
         self.context.tell_perhaps_updated(&self.server, back);
@@ -136,7 +136,7 @@ impl Attendant {
     fn opened(&self, opened: Result<Subscription, CallError>) -> Option<Subscription> {
         match opened {
             Ok(subscription) => Some(subscription),
-            // It never tells; whatever it says of its lists' age must do.
+            // The server sends no notifications; the lists' TTL has to suffice.
             Err(CallError::Unsupported(_)) => None,
             Err(error) => {
                 self.server.turned_away(self.epoch, &error);
@@ -146,7 +146,7 @@ impl Attendant {
         }
     }
 
-    /// Hears news and looks at what has changed, until something else is to be watched.
+    /// Handles notifications and refreshes lists until the requested resources change.
     async fn listen(&mut self, subscription: &mut Option<Subscription>, wanted: &mut watch::Receiver<Wanted>) {
         loop {
             tokio::select! {
@@ -157,7 +157,7 @@ impl Attendant {
                         self.lose_watch(&error);
                     }
                 },
-                // Fails only with the server itself, and then this task ends as well.
+                // Fails only if the server itself is dropped, and then this task ends as well.
                 _ = wanted.changed() => return,
                 () = self.server.anew.notified() => self.put_on_shelf().await,
                 () = tokio::time::sleep_until(self.due()) => self.look().await,
@@ -165,7 +165,7 @@ impl Attendant {
         }
     }
 
-    /// What a watch that is given up still had to say.
+    /// Handles the notifications still queued in a replaced subscription.
     fn take_rest(&mut self, subscription: Option<Subscription>) {
         let Some(mut subscription) = subscription else { return };
         let mut rest = Vec::new();
@@ -192,7 +192,7 @@ impl Attendant {
         }
     }
 
-    /// When to look again: soon where something has changed, later where something has grown old.
+    /// Returns the time of the next refresh: soon after a change notification, otherwise when a TTL expires.
     fn due(&self) -> Instant {
         if self.stale != Stale::default() {
             let seconds = (self.bytes / BYTES_PER_SECOND) as u64;
@@ -210,7 +210,7 @@ impl Attendant {
         self.looked + oldest.map_or(never, |age| age.max(OLD_AT_LEAST))
     }
 
-    /// Lists what may have changed and puts it on the shelf.
+    /// Lists everything that may have changed and publishes it.
     async fn look(&mut self) {
         let stale = std::mem::take(&mut self.stale);
         let stale = if stale == Stale::default() { Stale::ALL } else { stale };
@@ -226,7 +226,7 @@ impl Attendant {
             self.bytes += self.weigh(&listed, |tool| &tool.raw);
             Self::take(&mut self.lists.tools, &mut self.lists.failed, ListName::Tools, listed);
         }
-        // Tools are what calls wait for; nothing else keeps them from it.
+        // Calls wait for the tools: publish them before listing anything else.
         self.looked = Instant::now();
         if stale.resources || stale.prompts {
             self.context.shelve(&self.server, self.epoch, &self.lists, &self.connection).await;
@@ -243,7 +243,7 @@ impl Attendant {
         let templates = async { if resources { Some(connection.list_templates().await) } else { None } };
         let prompts = async { if prompts { Some(connection.list_prompts().await) } else { None } };
         let (listed, templates, prompts) = tokio::join!(listed, templates, prompts);
-        // Many servers have resources and know nothing of templates.
+        // Many servers have resources and do not implement templates.
         let templates = templates.map(|templates| match templates {
             Err(error) if error.is_refusal() => Ok(Listing { items: Vec::new(), withheld: Vec::new(), ttl: None }),
             listed => listed,
@@ -257,7 +257,7 @@ impl Attendant {
         prompts.into_iter().for_each(|listed| Self::take(kept_prompts, failed, ListName::Prompts, listed));
     }
 
-    /// How many bytes a list has cost.
+    /// Returns the number of bytes that a list cost.
     fn weigh<T>(&self, listed: &Result<Listing<T>, CallError>, raw: impl Fn(&T) -> &Raw) -> usize {
         match listed {
             Ok(listing) => listing.items.iter().map(|item| raw(item).as_bytes().len()).sum(),
@@ -268,7 +268,7 @@ impl Attendant {
         }
     }
 
-    /// Keeps a list that could be read, and what was read before where it could not.
+    /// Stores a list that was read, or records the error and keeps the previous list.
     fn take<T>(
         kept: &mut Option<Listing<T>>,
         failed: &mut Vec<(ListName, String)>,
@@ -287,7 +287,7 @@ impl Attendant {
         }
     }
 
-    /// Puts everything on the shelf, and keeps it for the next time.
+    /// Publishes all lists and saves them for the next start.
     async fn put_on_shelf(&self) {
         self.context.shelve(&self.server, self.epoch, &self.lists, &self.connection).await;
         self.context.keep_listed(&self.server, &self.lists, &self.connection);
@@ -295,7 +295,7 @@ impl Attendant {
         self.reached(&self.server.listed_all);
     }
 
-    /// Says that this connection has got so far. An attendant that is late does not take it back.
+    /// Raises the watched epoch to this connection's. A late lister never lowers it.
     fn reached(&self, mark: &watch::Sender<u64>) {
         mark.send_if_modified(|reached| {
             let newer = *reached < self.epoch;
@@ -304,7 +304,7 @@ impl Attendant {
         });
     }
 
-    /// The server ended its watch. Where it has gone altogether, the next connection watches again.
+    /// Reports that the server ended its subscription. If the connection is gone, the next one subscribes again.
     fn lose_watch(&self, error: &CallError) {
         self.server.turned_away(self.epoch, error);
         if !self.connection.is_gone() {
@@ -322,14 +322,14 @@ impl Attendant {
     }
 }
 
-/// What is to be watched now, and which version of that it is.
+/// Returns the resources to watch and the version of that set.
 fn interest(wanted: &mut watch::Receiver<Wanted>) -> (u64, Interest) {
     let wanted = wanted.borrow_and_update();
     let uris = wanted.uris.keys().cloned().collect();
     (wanted.version, Interest { tools: true, prompts: true, resources: true, uris, ..Interest::default() })
 }
 
-/// The next news; never, where nothing is watched.
+/// Returns the next notification. Pends forever without a subscription.
 async fn next_news(subscription: &mut Option<Subscription>) -> Result<News, CallError> {
     match subscription {
         Some(subscription) => subscription.next().await,

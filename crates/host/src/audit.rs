@@ -1,7 +1,7 @@
-//! Writes down every decision and every call, so that afterwards somebody can tell what was done and who allowed it.
+//! Audit log of every permission decision and every call.
 //!
-//! Arguments may hold secrets: of them only their names, their size and a keyed digest are written. The key stays beside
-//! the log, so that the log alone does not let short arguments be guessed.
+//! Arguments may contain secrets: the log holds only their names, their size and a keyed digest. The key is stored in a
+//! separate file, so that short arguments cannot be guessed from the log alone.
 
 mod key;
 
@@ -23,13 +23,13 @@ pub(crate) use key::{AuditKey, KeyError};
 use crate::error::HostError;
 use crate::events::{Crier, Event};
 
-/// Entries that wait to be written; more are counted as lost.
+/// Capacity of the queue to the writer. Entries beyond it are counted as lost.
 const WAITING: usize = 4096;
-/// Names of arguments in one entry, and characters of each.
+/// Maximum number of argument names in one entry, and maximum characters of each.
 const MOST_NAMES: usize = 32;
 const LONGEST_NAME: usize = 64;
 
-/// The audit log. Entries are written in order by a thread that may block.
+/// The audit log. A dedicated thread writes the entries in order.
 pub(crate) struct Audit {
     entries: mpsc::Sender<Task>,
     lost: Arc<AtomicU64>,
@@ -41,7 +41,7 @@ enum Task {
     Flush(oneshot::Sender<()>),
 }
 
-/// Why there is no audit log.
+/// Errors of opening the audit log.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum AuditError {
     #[error(transparent)]
@@ -52,13 +52,13 @@ pub(crate) enum AuditError {
     Thread(#[from] std::io::Error),
 }
 
-/// How a call ended.
+/// The end of a call.
 pub(crate) enum Ended<'a> {
     Answered,
-    /// With an answer that is marked as an error.
+    /// The result is marked as an error.
     ToolFailed,
     Failed(&'a HostError),
-    /// Its caller did not wait for it.
+    /// The caller stopped waiting.
     Withdrawn,
 }
 
@@ -70,7 +70,7 @@ struct Entry {
     #[serde(flatten)]
     what: What,
     caller: String,
-    /// Nobody's, for tools of the host's own.
+    /// `None` for the host's own tools.
     server: Option<String>,
     tool: String,
     arguments: Shape,
@@ -83,7 +83,7 @@ enum What {
     Call { success: bool, duration_ms: u64, error: Option<String> },
 }
 
-/// What is written of arguments.
+/// Summary of a call's arguments.
 #[derive(Debug, Serialize)]
 struct Shape {
     names: Vec<String>,
@@ -92,26 +92,27 @@ struct Shape {
     hmac_sha256: String,
 }
 
-/// Where the log of a state directory is.
+/// Returns the path of the log in a state directory.
 pub(crate) fn path(state: &Path) -> PathBuf {
     state.join("audit.jsonl")
 }
 
 impl Audit {
-    /// Opens the log and begins to write. A write that fails is told as an event, once until one succeeds.
+    /// Opens the log and starts the writer. A failed write is reported as an event, once until a write succeeds.
     pub fn open(path: &Path, crier: Arc<Crier>) -> Result<Self, AuditError> {
         let journal = Journal::open(path, JournalOptions::default())?;
         let key = AuditKey::open(&path.with_file_name("audit.key"))?;
         let (entries, waiting) = mpsc::channel(WAITING);
         let lost = Arc::new(AtomicU64::new(0));
         let counted = Arc::clone(&lost);
-        // A thread of its own: it lasts as long as the host, and a runtime waits for its blocking threads to end.
+        // A dedicated thread, because it lives as long as the host and a runtime waits for its blocking threads on
+        // shutdown.
         let writer = std::thread::Builder::new().name("wharf-audit".to_owned());
         writer.spawn(move || write(&journal, waiting, &counted, &crier))?;
         Ok(Self { entries, lost, key })
     }
 
-    /// Writes down what was decided.
+    /// Records a permission decision.
     pub fn decided(
         &self,
         tool: (Option<&str>, &str),
@@ -122,7 +123,7 @@ impl Audit {
         self.note(tool, arguments, caller, What::Decision { verdict, reason: reason.to_owned() });
     }
 
-    /// Writes down how a call ended.
+    /// Records the end of a call.
     pub fn called(&self, tool: &ToolId, arguments: &Raw, caller: &Caller, (ended, took): (&Ended<'_>, Duration)) {
         let duration_ms = u64::try_from(took.as_millis()).unwrap_or(u64::MAX);
         let success = matches!(ended, Ended::Answered);
@@ -152,17 +153,17 @@ impl Audit {
         }
     }
 
-    /// Waits until everything so far is written.
+    /// Waits until all entries so far are written.
     pub async fn flush(&self) {
         let (done, flushed) = oneshot::channel();
         if self.entries.send(Task::Flush(done)).await.is_ok() {
-            // Fails only when the writer is gone, and then nothing more is written.
+            // Fails only if the writer has stopped, and then no more entries are written.
             let _ = flushed.await;
         }
     }
 }
 
-/// An error as it is written. A server that refuses often repeats what it was given, so of that only the code.
+/// Formats an error for the log. Servers often repeat their input in an error, so only the code of a refusal is logged.
 fn told(error: &HostError) -> String {
     match error {
         HostError::Call { error: CallError::Refused(refused), .. } => format!("refused with code {}", refused.code),
@@ -180,7 +181,7 @@ fn shape(arguments: &Raw, key: &AuditKey) -> Shape {
     }
 }
 
-/// Writes until nobody can give it anything any more.
+/// Writes entries until all senders have been dropped.
 fn write(journal: &Journal, mut waiting: mpsc::Receiver<Task>, lost: &AtomicU64, crier: &Crier) {
     let mut failing = false;
     while let Some(task) = waiting.blocking_recv() {
@@ -188,7 +189,7 @@ fn write(journal: &Journal, mut waiting: mpsc::Receiver<Task>, lost: &AtomicU64,
             Task::Write(entry) => journal.append(&entry).map_err(|error| error.to_string()),
             Task::Flush(done) => {
                 let synced = journal.sync().map_err(|error| error.to_string());
-                // Nobody may be waiting any more.
+                // The receiver may have been dropped.
                 let _ = done.send(());
                 synced
             }

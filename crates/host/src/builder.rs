@@ -1,4 +1,4 @@
-//! A host to be made.
+//! Construction of a [`Host`].
 
 use std::path::PathBuf;
 use std::sync::atomic::AtomicU64;
@@ -32,7 +32,7 @@ use crate::server::{LocalFactory, Reach, Told};
 use crate::shelf::Shelf;
 use crate::tool::ServerTool;
 
-/// Gathers what a host is made of. Every part has a safe default: no rules, nobody to ask, nothing written to disk.
+/// Builder of a [`Host`]. Every part has a safe default: no rules, no asker, nothing written to disk.
 #[derive(Default)]
 pub struct HostBuilder {
     servers: Vec<ServerEntry>,
@@ -47,166 +47,166 @@ pub struct HostBuilder {
     services: Option<Services>,
 }
 
-/// Why a host could not be made.
+/// Errors of starting a host.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum StartError {
-    /// A name stands twice.
+    /// Two servers have the same name.
     #[error("the server `{0}` is there twice")]
     Twice(ServerName),
-    /// A rule cannot be read. Nothing is started, since it may be one that denies.
+    /// A rule cannot be parsed. Nothing is started, because it may be a deny rule.
     #[error("a rule cannot be read: {0}")]
     Rule(String),
-    /// What is kept on disk cannot be had.
+    /// The state directory cannot be used.
     #[error("the directory for what is kept cannot be used: {0}")]
     Disk(String),
 }
 
 impl HostBuilder {
-    /// Keeps these servers.
+    /// Adds configured servers.
     #[must_use]
     pub fn servers(mut self, servers: impl IntoIterator<Item = ServerEntry>) -> Self {
         self.servers.extend(servers);
         self
     }
 
-    /// Keeps a server that lives in this process; it is made anew for every connection.
+    /// Adds an in-process server. `make` is called for every connection.
     #[must_use]
     pub fn local<S: LocalServer>(self, name: ServerName, make: impl Fn() -> S + Send + Sync + 'static) -> Self {
         let factory: LocalFactory = Arc::new(move || Ok(Box::new(make())));
         self.local_with(name, ServerSettings::default(), factory)
     }
 
-    /// The same with settings, and with a way to fail.
+    /// Adds an in-process server with settings and a factory that may fail.
     #[must_use]
     pub fn local_with(mut self, name: ServerName, settings: ServerSettings, make: LocalFactory) -> Self {
         self.local.push((name, settings, make));
         self
     }
 
-    /// Lets this gate decide instead of rules.
+    /// Sets a gate that replaces the rules.
     #[must_use]
     pub fn gate(mut self, gate: Arc<dyn Gate>) -> Self {
         self.gate = Some(gate);
         self
     }
 
-    /// Decides by these rules.
+    /// Adds permission rules.
     #[must_use]
     pub fn rules(mut self, rules: impl IntoIterator<Item = SourcedRule>) -> Self {
         self.rules.extend(rules);
         self
     }
 
-    /// What is done where the rules say that a person is to be asked.
+    /// Sets the behaviour for calls that the rules require a prompt for.
     #[must_use]
     pub fn when_asked(mut self, when_asked: WhenAsked) -> Self {
         self.when_asked = when_asked;
         self
     }
 
-    /// Takes the rules that people's "always" becomes.
+    /// Sets the receiver of rules created by the answer "always".
     #[must_use]
     pub fn on_rule(mut self, sink: RuleSink) -> Self {
         self.rule_sink = Some(sink);
         self
     }
 
-    /// Puts questions to a person by this.
+    /// Sets the asker that presents questions to a person.
     #[must_use]
     pub fn asker(mut self, asker: Arc<dyn Asker>) -> Self {
         self.asker = Some(asker);
         self
     }
 
-    /// Keeps catalogs, approved definitions, large results, the audit log and the logs of servers here: a private
-    /// directory, which is made.
+    /// Sets the directory for cached catalogs, approved definitions, large results, the audit log and the servers'
+    /// logs. It is private and created if missing.
     #[must_use]
     pub fn state_dir(mut self, path: impl Into<PathBuf>) -> Self {
         self.state_dir = Some(path.into());
         self
     }
 
-    /// The environment and working directory servers are started from.
+    /// Sets the environment and working directory in which servers are started.
     #[must_use]
     pub fn surroundings(mut self, surroundings: Surroundings) -> Self {
         self.options.surroundings = surroundings;
         self
     }
 
-    /// Bounds and delays of every connection.
+    /// Sets the limits and timeouts of every connection.
     #[must_use]
     pub fn limits(mut self, limits: Limits) -> Self {
         self.options.limits = limits;
         self
     }
 
-    /// Which program guards the servers' processes.
+    /// Sets the guard program of the servers' processes.
     #[must_use]
     pub fn guard(mut self, guard: GuardProgram) -> Self {
         self.options.guard = guard;
         self
     }
 
-    /// How tools are named.
+    /// Sets the naming style of tools.
     #[must_use]
     pub fn names(mut self, style: NameStyle) -> Self {
         self.options.names = style;
         self
     }
 
-    /// The directories servers may ask for. None are declared otherwise.
+    /// Adds directories that servers may request as roots. Without any, the capability is not declared.
     #[must_use]
     pub fn roots(mut self, roots: impl IntoIterator<Item = Root>) -> Self {
         self.options.roots.extend(roots);
         self
     }
 
-    /// How much of a result an agent is given.
+    /// Sets the limits of results passed to an agent.
     #[must_use]
     pub fn result_limits(mut self, limits: ResultLimits) -> Self {
         self.options.results = limits;
         self
     }
 
-    /// Takes what servers write to stderr, and when their processes begin and end, instead of the state directory.
+    /// Sets the receiver of the servers' stderr and of process starts and exits, instead of the state directory.
     #[must_use]
     pub fn process_log(mut self, log: Arc<dyn ProcessLog>) -> Self {
         self.options.process_log = Some(log);
         self
     }
 
-    /// Sees every message of every server.
+    /// Sets a tap that receives every message of every server.
     #[must_use]
     pub fn tap(mut self, tap: Arc<dyn Tap>) -> Self {
         self.options.tap = Some(tap);
         self
     }
 
-    /// Does this for servers, and nothing of what the asker, the roots and the events would otherwise be for.
+    /// Sets the services offered to servers, instead of those derived from the asker, the roots and the events.
     #[must_use]
     pub fn services(mut self, services: Services) -> Self {
         self.services = Some(services);
         self
     }
 
-    /// How each server is connected to, by its name, in the place of surroundings, limits, guard and tap. Services are
-    /// the host's all the same.
+    /// Sets the connect options of each server by name, instead of surroundings, limits, guard and tap. Services remain
+    /// the host's.
     #[must_use]
     pub fn connecting(mut self, prepare: impl Fn(&str) -> ConnectOptions + Send + Sync + 'static) -> Self {
         self.options.prepare = Some(Arc::new(prepare));
         self
     }
 
-    /// How much the host wants to know of its servers.
+    /// Sets the lists that the host requests from its servers.
     #[must_use]
     pub fn attention(mut self, attention: Attention) -> Self {
         self.options.attention = attention;
         self
     }
 
-    /// Logs in to servers that are dialled with these accounts. Asked once for each server that does not say by its own
-    /// headers or address who asks; whoever shares an account shares its renewals.
+    /// Sets the login accounts of HTTP servers. `make` is called once for each server whose settings contain no
+    /// `Authorization` header and no credentials in its URL. Servers that share an account share its token refreshes.
     #[must_use]
     pub fn accounts<A: ServerAccount>(
         mut self,
@@ -218,15 +218,15 @@ impl HostBuilder {
         self
     }
 
-    /// Takes people to login pages, once they have said yes to the asker. Without it, or without an asker, servers that
-    /// want a login wait for [`Host::log_in`], or for a login in another process.
+    /// Sets the browser for login pages, which is opened after the asker's consent. Without a visitor or without an
+    /// asker, a server that requires a login waits for [`Host::log_in`] or for a login by another process.
     #[must_use]
     pub fn visitor(self, visitor: Arc<dyn Visitor>) -> Self {
         self.visitors(move |_, _| Arc::clone(&visitor))
     }
 
-    /// The same with a visitor of its own for each login: what a server's settings say of its login may be where people
-    /// come back to.
+    /// Sets a factory of login browsers, called for each login, because a server's settings may specify the redirect
+    /// address.
     #[must_use]
     pub fn visitors(
         mut self,
@@ -236,14 +236,23 @@ impl HostBuilder {
         self
     }
 
-    /// Makes the host. Servers begin to connect, all at once; [`Host::settled`] waits for them.
+    /// Starts the host. All servers begin to connect concurrently; [`Host::settled`] waits for them.
+    ///
+    /// # Errors
+    ///
+    /// Returns an error if two servers have the same name, a user's rule is unreadable, or the state directory cannot
+    /// be used.
     pub async fn start(self) -> Result<Host, StartError> {
         let (host, servers) = self.make().await?;
         add_all(&host, servers).await;
         Ok(host)
     }
 
-    /// Makes the host, and hears everything that happens in it from the very beginning.
+    /// Starts the host and returns its events from the very beginning.
+    ///
+    /// # Errors
+    ///
+    /// Returns the same errors as [`HostBuilder::start`].
     pub async fn start_heard(self) -> Result<(Host, Events), StartError> {
         let (host, servers) = self.make().await?;
         let events = host.events();
@@ -265,7 +274,7 @@ impl HostBuilder {
             all.push((name, Told { reach: Reach::Local(make), settings, by_hand: None }));
         }
         if !all.is_empty() {
-            // They are ready when the first list arrives.
+            // Builds the inspector's tables before the first list arrives.
             tokio::task::spawn_blocking(wharf_inspect::prepare);
         }
         Ok((Host::over(self.context().await?), all))
@@ -302,7 +311,7 @@ impl HostBuilder {
         let gate = self.gate.unwrap_or_else(|| Arc::new(SharedGate(Arc::clone(&rules))));
         let registry = Arc::new(Registry::new(Arc::clone(&gate)));
         let mut seed = [0; 8];
-        // A host without randomness only loses its jitter.
+        // Without randomness the host only lacks jitter.
         let _ = getrandom::fill(&mut seed);
         let context = Arc::new_cyclic(|weak: &Weak<Context>| {
             let adapting = Weak::clone(weak);
@@ -334,7 +343,7 @@ impl HostBuilder {
             }
         });
         rules.serve(&context);
-        // Set once, here.
+        // Set exactly once, here.
         let services = self.services.unwrap_or_else(|| crate::services::services(&context));
         let _ = context.services.set(services);
         crate::management::register(&context);

@@ -1,4 +1,4 @@
-//! One call of a tool, from its name to its answer.
+//! Tool calls, from the tool's name to the response.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -19,14 +19,14 @@ use crate::lane::Patience;
 use crate::results::{self, Question};
 use crate::server::Server;
 
-/// How to make one call through the host.
+/// Options of one call through the host.
 #[derive(Clone)]
 #[non_exhaustive]
 pub struct CallOptions {
-    /// Who calls. A model by default: where the rules say so, a person is asked.
+    /// The caller. An agent by default: the person is prompted if the rules require it.
     pub caller: Caller,
-    /// How the call is made on its connection. Its time counts for waiting until the server is there as well; where none
-    /// is said, the tool's own holds, or the server's.
+    /// Options of the request on the connection. The timeout includes waiting for the server to become ready. If unset,
+    /// the tool's timeout applies, or the server's.
     pub call: wharf_client::CallOptions,
 }
 
@@ -37,21 +37,21 @@ impl Default for CallOptions {
 }
 
 impl CallOptions {
-    /// Calls on behalf of somebody.
+    /// Sets the caller.
     #[must_use]
     pub fn caller(mut self, caller: Caller) -> Self {
         self.caller = caller;
         self
     }
 
-    /// Waits this long.
+    /// Sets the timeout.
     #[must_use]
     pub fn timeout(mut self, timeout: Duration) -> Self {
         self.call.timeout = Some(timeout);
         self
     }
 
-    /// What its connection is told, with this time.
+    /// Returns the connection's options with this timeout.
     fn within(&self, timeout: Option<Duration>) -> wharf_client::CallOptions {
         let mut options = self.call.clone();
         options.timeout = timeout;
@@ -59,47 +59,59 @@ impl CallOptions {
     }
 }
 
-/// What a tool answered, as it came. Nothing is decoded before somebody looks.
+/// The response to a tool call. It is decoded on access only.
 #[derive(Debug, Clone)]
 pub struct Reply {
-    /// What was called.
+    /// The called tool.
     pub tool: ToolId,
-    /// The answer.
+    /// The response.
     pub answer: Answer,
     bounds: Bounds,
 }
 
 impl Reply {
-    /// The result byte for byte.
+    /// Returns the raw result.
     pub fn json(&self) -> &Raw {
         &self.answer.result
     }
 
-    /// The result as the protocol has it.
+    /// Returns the decoded result.
+    ///
+    /// # Errors
+    ///
+    /// Returns an error if the result is malformed or too complex.
     pub fn result(&self) -> Result<ToolResult, DecodeError> {
         ToolResult::view(self.answer.result.clone(), &self.bounds)
     }
 
-    /// The result as any tool's, with every kind of content.
+    /// Returns the result as a generic tool outcome, with all content types.
+    ///
+    /// # Errors
+    ///
+    /// Returns an error if the result is malformed or too complex.
     pub fn outcome(&self) -> Result<Outcome, DecodeError> {
         Ok(results::outcome(&self.result()?))
     }
 
-    /// The text of the result, and a line for whatever is none.
+    /// Returns the text of the result, with one line for each part that is not text.
+    ///
+    /// # Errors
+    ///
+    /// Returns an error if the result is malformed or too complex.
     pub fn text(&self) -> Result<String, DecodeError> {
         Ok(self.outcome()?.text())
     }
 }
 
 impl Context {
-    /// Calls a tool: finds it, passes the gate, goes to its server.
+    /// Calls a tool: finds it, checks it with the gate and sends the call to its server.
     ///
-    /// Dropped while it waits, the question is taken back or the call withdrawn.
+    /// Dropping the future withdraws an open prompt or cancels the call.
     pub async fn call(&self, id: &ToolId, arguments: &Raw, options: CallOptions) -> Result<Reply, HostError> {
         let seen = self.shelf.peek().version();
         let tool = self.permitted(id, arguments, &options).await?;
         match self.call_seen(&tool, arguments, &options, seen).await {
-            // Its server was started anew and describes it differently. What it is now may be permitted as well.
+            // The server was restarted and changed the tool's definition. The new definition may be permitted as well.
             Err(HostError::Refused(refusal)) if refusal.reason == RefusalReason::ApprovalStale => {
                 let tool = self.permitted(id, arguments, &options).await?;
                 self.call_passed(&tool, arguments, &options).await
@@ -108,7 +120,7 @@ impl Context {
         }
     }
 
-    /// The tool, once it has passed the gate.
+    /// Finds a tool and checks the call with the gate.
     pub async fn permitted(
         &self,
         id: &ToolId,
@@ -120,7 +132,7 @@ impl Context {
         Ok(tool)
     }
 
-    /// A tool that may be used. Where it is not on the shelf yet, its server is waited for.
+    /// Returns a tool that is not quarantined. Waits for its server if the tool is not in the catalog yet.
     pub async fn find_tool(&self, id: &ToolId, timeout: Option<Duration>) -> Result<Arc<CatalogTool>, HostError> {
         let known = self.shelf.peek().tool(id).map(Arc::clone);
         let tool = match known {
@@ -136,7 +148,7 @@ impl Context {
         }
     }
 
-    /// A tool that is not on the shelf yet: its server may not have been asked, or another may be taking its place.
+    /// Waits for a tool that is not in the catalog yet, because its server has not been listed or is being replaced.
     async fn await_tool(&self, id: &ToolId, timeout: Option<Duration>) -> Result<Arc<CatalogTool>, HostError> {
         let mut server = self.server(id.server.as_str())?;
         loop {
@@ -150,7 +162,7 @@ impl Context {
         }
     }
 
-    /// The catalog as it is once a server's tools are on the shelf: it may not have been asked yet.
+    /// Returns the catalog once the server's tools are in it.
     async fn await_tools(&self, server: &Server, timeout: Option<Duration>) -> Result<Arc<Catalog>, HostError> {
         let patience = self.patience(server, timeout);
         let learned = server.travel(patience, |passage| async move { server.learned(&passage, patience).await });
@@ -158,7 +170,7 @@ impl Context {
         Ok(self.shelf.catalog())
     }
 
-    /// The catalog as it is once everything a server offers is on the shelf.
+    /// Returns the catalog once all of the server's lists are in it.
     pub async fn await_lists(&self, server: &Server, timeout: Option<Duration>) -> Result<Arc<Catalog>, HostError> {
         let patience = self.patience(server, timeout);
         let learned = server.travel(patience, |passage| async move { server.learned_all(&passage, patience).await });
@@ -166,12 +178,12 @@ impl Context {
         Ok(self.shelf.catalog())
     }
 
-    /// How long a call of this server waits for it.
+    /// Returns the deadline of a call to this server.
     pub fn patience(&self, server: &Server, timeout: Option<Duration>) -> Patience {
         Patience::of(timeout.or_else(|| server.kept.load().settings.timeout).unwrap_or(self.options.limits.call))
     }
 
-    /// How long is waited for a server that may have to be started first.
+    /// Returns the deadline of a wait for a server that may have to be started first.
     pub fn patience_at_start(&self, server: &Server) -> Patience {
         let settings = &server.kept.load().settings;
         let limits = &self.options.limits;
@@ -201,7 +213,8 @@ impl Context {
         self.call_seen(tool, arguments, options, 0).await
     }
 
-    /// The same for a tool that was found in this version of the catalog: as long as that is current, so is the tool.
+    /// Makes a call of a tool that was found in catalog version `seen`. While that version is current, the tool is
+    /// unchanged.
     async fn call_seen(
         &self,
         tool: &CatalogTool,
@@ -219,7 +232,7 @@ impl Context {
         }
         let going = Going { tool, arguments, options, seen, began };
         let mut outcome = self.go(&server, going).await;
-        // Its server may have been replaced while it waited; the call has not left then.
+        // The server may have been replaced during the wait. In that case the call has not been sent.
         while let Some(other) = self.successor(&server, &outcome) {
             server = other;
             outcome = self.go_anew(&server, going).await;
@@ -239,13 +252,13 @@ impl Context {
         Ok(self.reply(tool, answer))
     }
 
-    /// Goes to the server that took the place of the one it was for: another one, which may be trusted less.
+    /// Sends the call to the server's replacement, which may be trusted less.
     async fn go_anew(&self, server: &Server, going: Going<'_>) -> Result<Answer, HostError> {
         self.pass_anew(server, going.tool, going.arguments, going.options).await?;
         self.go(server, Going { seen: 0, ..going }).await
     }
 
-    /// Passes the gate once more, for a server that took the place of the one a call was for.
+    /// Checks a call with the gate again, for a server that replaced the original one.
     pub async fn pass_anew(
         &self,
         server: &Server,
@@ -274,8 +287,9 @@ impl Context {
         called.await
     }
 
-    /// While a call waited for the server or for its turn, the server may have changed its mind about its tools, and
-    /// somebody theirs about which of them are used. A tool seen in the current version of the catalog is as it was.
+    /// Checks that a tool is unchanged and still enabled. While the call waited for the server or for a free slot, the
+    /// server may have changed its definition and the settings may have excluded it. A tool seen in the current catalog
+    /// version is unchanged.
     pub fn still_used(&self, server: &Server, tool: &CatalogTool, seen: u64) -> Result<(), HostError> {
         if self.shelf.peek().version() != seen {
             self.still_the_same(tool)?;
@@ -286,7 +300,7 @@ impl Context {
         Ok(())
     }
 
-    /// The server that took the place of one that could not be called.
+    /// Returns the replacement of a server that could not be called, if there is one.
     pub fn successor<T>(&self, server: &Arc<Server>, outcome: &Result<T, HostError>) -> Option<Arc<Server>> {
         use HostError::{Closed, Unavailable, UnknownTool};
         if !matches!(outcome, Err(Unavailable { .. } | UnknownTool { .. } | Closed)) {
@@ -295,7 +309,7 @@ impl Context {
         self.server(server.name.as_str()).ok().filter(|now| now.generation > server.generation)
     }
 
-    /// Sends any method. A call of a tool goes where all of them go.
+    /// Sends a request of any method. `tools/call` takes the same path as [`Context::call`].
     pub async fn request(
         &self,
         server: &ServerName,
@@ -344,7 +358,8 @@ impl Context {
         Ok(self.call(&ToolId::new(server, name), &arguments, options).await?.answer)
     }
 
-    /// What was permitted must be what is called: a definition that has changed meanwhile is another tool.
+    /// Checks that a tool's definition has not changed since it was permitted. A changed definition is a different
+    /// tool.
     pub fn still_the_same(&self, tool: &CatalogTool) -> Result<(), HostError> {
         let catalog = self.shelf.peek();
         match catalog.tool(&tool.id) {
@@ -354,7 +369,7 @@ impl Context {
         }
     }
 
-    /// Tells and writes down that a call has ended.
+    /// Publishes and audits the end of a call.
     pub fn tell_called(&self, tool: &ToolId, arguments: &Raw, caller: &Caller, how: (&Ended<'_>, Duration)) {
         if self.crier.is_heard() {
             let success = matches!(how.0, Ended::Answered);
@@ -370,24 +385,24 @@ impl Context {
     }
 }
 
-/// A call on its way to a server.
+/// Parameters of one call that is being sent to a server.
 #[derive(Clone, Copy)]
 struct Going<'a> {
     tool: &'a CatalogTool,
     arguments: &'a Raw,
     options: &'a CallOptions,
-    /// The version of the catalog the tool was found in.
+    /// Catalog version in which the tool was found.
     seen: u64,
     began: Instant,
 }
 
-/// A call that is under way. Told and written down when it ends, also where its caller does not wait for that.
+/// A call in progress. Its end is published and audited even if the caller drops the future.
 struct Record<'a> {
     context: &'a Context,
     tool: &'a CatalogTool,
     arguments: &'a Raw,
     caller: &'a Caller,
-    /// Taken when it has ended.
+    /// Start of the call; `None` once it has ended.
     began: Option<Instant>,
 }
 

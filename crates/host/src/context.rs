@@ -1,4 +1,4 @@
-//! What all parts of a host share: its servers, its shelf, its gate, and where things are told.
+//! State shared by all components of a host: servers, catalog, gate and events.
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -31,10 +31,10 @@ use crate::server::Server;
 use crate::shelf::Shelf;
 use crate::supervise::{Standing, State};
 
-/// Texts of servers from this size on are worked on one at a time, on a thread of low priority.
+/// Size from which on texts of servers are processed one at a time, on a low-priority thread.
 pub(crate) const LARGE: usize = 64 << 10;
 
-/// What a host is made with.
+/// Options of a host.
 #[derive(Clone, Default)]
 pub(crate) struct Options {
     pub surroundings: Surroundings,
@@ -51,44 +51,44 @@ pub(crate) struct Options {
     pub visitors: Option<Visitors>,
 }
 
-/// How a server of this name is connected to.
+/// Returns the connect options of a server by name.
 pub(crate) type Prepare = Arc<dyn Fn(&str) -> ConnectOptions + Send + Sync>;
 
-/// Everything one host shares.
+/// Shared state of one host.
 pub(crate) struct Context {
     pub options: Options,
     pub servers: ArcSwap<HashMap<ServerName, Arc<Server>>>,
     pub shelf: Shelf,
     pub gate: Arc<dyn Gate>,
-    /// The gate's own rules, which want to know which servers there are.
+    /// The rules of the default gate, which need to know the servers.
     pub rules: Arc<RuleGate>,
     pub asker: Option<Arc<dyn Asker>>,
     pub crier: Arc<Crier>,
     pub audit: Option<Audit>,
     pub disk: Option<Disk>,
-    /// The log files of servers, where they are this host's own.
+    /// The servers' log files, if this host writes them.
     pub logs: Option<Arc<ServerLogs>>,
-    /// Definitions of tools that a person has let out of quarantine.
+    /// Tool definitions that a person has released from quarantine.
     pub released: Mutex<Released>,
-    /// Tasks that are nobody else's: what is looked at from time to time. None of them holds this.
+    /// Background tasks of the host. None of them holds a strong reference to the context while it waits.
     pub background: Mutex<JoinSet<()>>,
     pub polls: Polls,
     pub watches: Watches,
     pub services: OnceLock<Services>,
     pub verdicts: Arc<Verdicts>,
     pub dice: AtomicU64,
-    /// Whether the host is being closed, for whoever waits.
+    /// Set once the host is closing.
     pub closing: watch::Sender<bool>,
-    /// Numbers servers, so that one can be told from another that took its place.
+    /// Counter that numbers servers, to distinguish a server from its replacement.
     pub generations: AtomicU64,
-    /// The set of servers is changed by one at a time.
+    /// Serializes changes of the set of servers.
     pub changing: Semaphore,
-    /// Large texts of servers are worked on one at a time: what that needs is a multiple of the text.
+    /// Processes large texts one at a time, because that takes a multiple of their memory.
     pub large: LowPriorityThread,
 }
 
 impl Context {
-    /// The server of that name.
+    /// Returns the server of that name.
     pub fn server(&self, name: &str) -> Result<Arc<Server>, HostError> {
         let servers = self.servers.load();
         if let Some(server) = servers.get(name) {
@@ -101,13 +101,13 @@ impl Context {
         Err(HostError::UnknownServer { name: name.to_owned(), nearest: meant })
     }
 
-    /// How every server is connected to, but for what is its own.
+    /// Returns the connect options of a server.
     pub fn connect_options(&self, server: &Server) -> ConnectOptions {
         let mut options = match &self.options.prepare {
             Some(prepare) => prepare(server.name.as_str()),
             None => self.plain_options(),
         };
-        // Whoever prepares them, all servers of a host share its budgets.
+        // All servers of a host share its budgets, even with custom options.
         options.limits.held_in_all = self.options.limits.held_in_all.clone();
         options.limits.lists_in_all = self.options.limits.lists_in_all.clone();
         options.name = server.name.as_str().to_owned();
@@ -127,10 +127,10 @@ impl Context {
         options
     }
 
-    /// Does work on this many bytes of a server: at once where they are few, else where that keeps no other task waiting.
-    /// Nothing where the work panics or the runtime is shutting down.
+    /// Runs work on a text of this many bytes: inline if it is small, otherwise on the low-priority thread. Returns
+    /// `None` if the work panics or the runtime is shutting down.
     ///
-    /// Dropped while it waits, the work is done all the same, and its result is dropped.
+    /// Dropping the future does not stop the work; its result is discarded.
     pub async fn work<T: Send + 'static>(&self, bytes: usize, work: impl FnOnce() -> T + Send + 'static) -> Option<T> {
         if bytes < LARGE { Some(work()) } else { self.large.run(work).await }
     }
@@ -139,14 +139,14 @@ impl Context {
         *self.closing.borrow()
     }
 
-    /// Runs something until it is done or the host is.
+    /// Spawns a task that runs until it ends or the host closes.
     pub fn spawn(&self, task: impl Future<Output = ()> + Send + 'static) -> tokio::task::AbortHandle {
         let mut background = self.background.lock().unwrap_or_else(PoisonError::into_inner);
         while background.try_join_next().is_some() {}
         background.spawn(task)
     }
 
-    /// Makes these the servers. The rules know of them before anybody can call them.
+    /// Sets the servers. The rules learn about them before they can be called.
     pub fn take_servers(&self, servers: HashMap<ServerName, Arc<Server>>) {
         let mut names: Vec<ServerName> = servers.keys().cloned().collect();
         names.sort();
@@ -154,16 +154,16 @@ impl Context {
         self.servers.store(Arc::new(servers));
     }
 
-    /// Where large results go.
+    /// Returns the directory for large results.
     pub fn spill(&self) -> Option<Arc<wharf_store::SpillDir>> {
         self.disk.as_ref().map(Disk::spill)
     }
 
-    /// Tells that a server stands elsewhere.
+    /// Publishes a change of a server's state.
     pub fn tell_state(&self, server: &Server, standing: &Standing) {
         let trouble = standing.trouble.clone().filter(|_| standing.state != State::Ready);
         match (&trouble, standing.state) {
-            // Whoever hears events is told there, and need not be told twice.
+            // Listeners receive the event; a warning in the log would repeat it.
             (Some(trouble), State::Failed | State::AuthRequired) if !self.crier.is_heard() => {
                 tracing::warn!(target: "wharf::state", server = %server.name, state = %standing.state, "{trouble}");
             }
@@ -173,7 +173,7 @@ impl Context {
         self.crier.tell(Event::State { server: server.name.clone(), state: standing.state, trouble });
     }
 
-    /// Tells that a resource has changed, to the events and to the agent.
+    /// Publishes the change of a resource, as an event and as a note to the agent.
     pub fn tell_updated(&self, server: &Server, uri: String) {
         if !server.watched.concerns(&uri) || self.denial_of(server).is_some() {
             return;
@@ -182,7 +182,7 @@ impl Context {
         self.crier.tell(Event::ResourceUpdated { server: server.name.clone(), uri });
     }
 
-    /// Tells that resources may have changed while nobody heard of it.
+    /// Publishes that resources may have changed while the subscription was interrupted.
     pub fn tell_perhaps_updated(&self, server: &Server, uris: impl IntoIterator<Item = String>) {
         for uri in uris.into_iter().filter(|uri| server.watched.concerns(uri)) {
             let note = format!("the resource {} may have changed: the watch was interrupted, and is back", shown(&uri));
@@ -191,7 +191,7 @@ impl Context {
         }
     }
 
-    /// Tells that resources somebody wants to hear of are not watched, because their server does not do that any more.
+    /// Notifies the agent of subscribed resources that the server no longer reports.
     pub fn tell_unwatched(&self, server: &Server, uris: impl IntoIterator<Item = String>) {
         for uri in uris.into_iter().filter(|uri| server.watched.concerns(uri)) {
             let note = format!("the server does not tell of changes of the resource {} any more", shown(&uri));
@@ -199,25 +199,24 @@ impl Context {
         }
     }
 
-    /// Tells the agent something before its next request to a model, and whom it is about. Nothing more is told by a
-    /// host that closes.
+    /// Queues a note about a server for the agent's next request to a model. A closing host queues nothing.
     pub fn tell_note(&self, server: &str, text: &str) {
         if !self.is_closing() {
             self.shelf.registry().notes().push(server, text);
         }
     }
 
-    /// Whether another server has taken the place of this one.
+    /// Reports whether another server has replaced this one.
     pub fn is_replaced(&self, server: &Server) -> bool {
         self.servers.load().get(&server.name).is_some_and(|now| now.generation > server.generation)
     }
 
-    /// Whether a server is still one of the host's, and none has taken its place.
+    /// Reports whether the server belongs to the host and has not been replaced.
     pub fn is_current(&self, server: &Server) -> bool {
         self.servers.load().get(&server.name).is_some_and(|now| now.generation == server.generation)
     }
 
-    /// A random part of a duration, so that not everything happens at once.
+    /// Returns a random fraction of a duration.
     pub fn jitter(&self, most: Duration) -> Duration {
         let mut dice = self.dice.load(Ordering::Relaxed);
         dice ^= dice << 13;

@@ -1,4 +1,4 @@
-//! What a host keeps on disk: what servers listed, which definitions were approved or released, large results, the audit.
+//! Persistent state of a host: cached catalogs, approved and released definitions, large results, the audit log.
 
 use std::collections::{HashSet, VecDeque};
 use std::path::{Path, PathBuf};
@@ -17,42 +17,42 @@ use crate::catalog::{Listed, identity, keep, recall};
 use crate::context::Context;
 use crate::events::{Crier, Event};
 
-/// How long what a server lists is kept without being written again.
+/// Age at which a cached catalog is deleted.
 const FORGOTTEN: Duration = Duration::from_secs(90 * 24 * 3600);
-/// The most bytes of approved definitions with their texts; a document has room for little more.
+/// Maximum bytes of approved definitions with their texts, close to the size limit of a document.
 const MOST_PINS: usize = 12 << 20;
 
-/// The form of the file of released definitions.
+/// Schema version of the file of released definitions.
 const SCHEMA: u32 = 3;
 
-/// What a host keeps, in one private directory. Reading and writing happen on threads that may block.
+/// The state directory of a host. Reads and writes run on blocking threads.
 pub(crate) struct Disk {
     path: PathBuf,
     spill: Arc<SpillDir>,
     writes: Arc<Writes>,
-    /// The approved definitions are about to be written.
+    /// Set while a write of the approved definitions is queued.
     pins_due: Arc<AtomicBool>,
 }
 
-/// What people have said about definitions of tools.
+/// Tool definitions that people have approved or released.
 #[derive(Default)]
 pub(crate) struct Approved {
     pub pins: Pins,
     pub released: Released,
 }
 
-/// The server of a kept list.
+/// The server of a cached catalog.
 pub(crate) struct Listing<'a> {
     pub name: &'a ServerName,
     pub origin: &'a ServerOrigin,
     pub spec: &'a ServerSpec,
 }
 
-/// The definitions of tools that people have let out of quarantine.
+/// Tool definitions that people have released from quarantine.
 pub(crate) type Released = HashSet<(ServerOrigin, ToolId, Fingerprint)>;
 
-/// The same as they are written. What schema 1 released, by fingerprint alone and so for every server, has to be
-/// released again.
+/// File format of the released definitions. Releases of schema 1 held for every server, by fingerprint alone, and have
+/// to be repeated.
 #[derive(Debug, Default, Serialize, Deserialize)]
 struct ReleasedFile {
     #[serde(deserialize_with = "known_schema")]
@@ -64,7 +64,7 @@ struct ReleasedFile {
 #[derive(Debug, Clone, Serialize, Deserialize)]
 struct ReleasedTool {
     server: String,
-    /// The file that defines the server; since schema 3.
+    /// The file that defines the server. Since schema 3.
     #[serde(default, rename = "definedIn", skip_serializing_if = "Option::is_none")]
     defined_in: Option<String>,
     tool: String,
@@ -72,7 +72,7 @@ struct ReleasedTool {
 }
 
 impl Disk {
-    /// Opens the directory, or makes it, and reads what was approved.
+    /// Opens or creates the directory and reads the approved definitions.
     pub async fn open(path: PathBuf) -> Result<(Self, Approved), String> {
         let opened = tokio::task::spawn_blocking(move || Self::open_now(path)).await;
         opened.unwrap_or_else(|_| Err("it could not be opened".to_owned()))
@@ -96,15 +96,15 @@ impl Disk {
         crate::audit::path(&self.path)
     }
 
-    /// Keeps what a server lists, for the next time it is not running.
+    /// Caches a server's lists, for the time when it is not running.
     pub fn keep_listed(&self, server: &Listing<'_>, listed: &Listed) {
         let (document, identity) = self.catalog_of(server);
         let listed = listed.clone();
         self.writes.push(move || write_listed(&document, &listed, &identity));
     }
 
-    /// Keeps the tools a server lists beside what else it listed before, unless they are the same. Where it listed
-    /// nothing before, what it has not been asked for stays marked as that.
+    /// Caches a server's tools along with its other cached lists, unless the tools are unchanged. Without a previous
+    /// cache, lists that were not requested stay marked as such.
     pub fn keep_tools(&self, server: &Listing<'_>, mut listed: Listed) {
         let (document, identity) = self.catalog_of(server);
         self.writes.push(move || {
@@ -120,7 +120,7 @@ impl Disk {
         });
     }
 
-    /// What a server listed when it last ran. What is damaged is as good as absent.
+    /// Returns the cached lists of a server. A damaged cache counts as missing.
     pub async fn listed(&self, server: &Listing<'_>) -> Option<Listed> {
         let (document, identity) = self.catalog_of(server);
         let loaded = tokio::task::spawn_blocking(move || document.load()).await.ok()?;
@@ -131,7 +131,7 @@ impl Disk {
         found.inspect_err(|error| tracing::warn!("what a server once listed cannot be read: {error}")).ok()
     }
 
-    /// By the name as well: two accounts at one address have the same identity.
+    /// The name is part of the path, because two accounts at one address have the same identity.
     fn catalog_of(&self, server: &Listing<'_>) -> (Document, String) {
         let identity = identity(server.origin, server.spec);
         let file = self.path.join("catalogs").join(format!("{}-{identity}.json", server.name));
@@ -148,7 +148,7 @@ impl Disk {
         });
     }
 
-    /// Writes the approved definitions as they are when their turn comes; many changes become one write.
+    /// Queues a write of the approved definitions. They are read when it runs, so that many changes become one write.
     fn keep_pins(&self, pins: impl FnOnce() -> Option<Pins> + Send + 'static, crier: Arc<Crier>) {
         if self.pins_due.swap(true, Ordering::AcqRel) {
             return;
@@ -166,9 +166,9 @@ impl Disk {
         });
     }
 
-    /// Waits until everything so far is written.
+    /// Waits until all writes so far are done.
     pub async fn flush(&self) {
-        // Fails only without the sender, which is here.
+        // Fails only if the sender is dropped, and it is alive here.
         let _ = self.writes.pending.subscribe().wait_for(|pending| *pending == 0).await;
     }
 }
@@ -180,13 +180,13 @@ fn write_listed(document: &Document, listed: &Listed, identity: &str) {
     }
 }
 
-/// What is to be written, one after the other in the order in which it came.
+/// Queue of writes, performed one at a time in order.
 #[derive(Default)]
 struct Writes {
-    /// Bounded by what is kept: a list of each server when it changes, and what people say.
+    /// Unbounded, but limited by its producers: one list per server and change, and people's decisions.
     waiting: Mutex<VecDeque<Write>>,
     one_at_a_time: Mutex<()>,
-    /// How many wait or are under way.
+    /// Number of writes queued or in progress.
     pending: watch::Sender<usize>,
 }
 
@@ -199,7 +199,7 @@ impl Writes {
         tokio::task::spawn_blocking(move || underway.0.write_next());
     }
 
-    /// Writes what has waited longest, which need not be what this thread was started for.
+    /// Performs the oldest write, which need not be the one that this thread was started for.
     fn write_next(&self) {
         let _alone = self.one_at_a_time.lock().unwrap_or_else(PoisonError::into_inner);
         let next = self.waiting.lock().unwrap_or_else(PoisonError::into_inner).pop_front();
@@ -207,7 +207,7 @@ impl Writes {
     }
 }
 
-/// One of those that are pending, until it is dropped, even by a panic.
+/// A pending write, counted until it is dropped, even by a panic.
 struct Underway(Arc<Writes>);
 
 impl Underway {
@@ -224,7 +224,7 @@ impl Drop for Underway {
 }
 
 impl Context {
-    /// Keeps which definitions were approved.
+    /// Saves the approved definitions.
     pub fn keep_pins(&self) {
         if let Some(disk) = &self.disk {
             let rules = Arc::downgrade(&self.rules);
@@ -232,12 +232,12 @@ impl Context {
         }
     }
 
-    /// Whether a person has let just this definition of this tool out of quarantine.
+    /// Reports whether a person has released exactly this definition of this tool from quarantine.
     pub fn is_released(&self, (origin, tool): (ServerOrigin, ToolId), definition: Fingerprint) -> bool {
         self.released.lock().unwrap_or_else(PoisonError::into_inner).contains(&(origin, tool, definition))
     }
 
-    /// Lets a definition of a tool out of quarantine.
+    /// Releases a tool definition from quarantine.
     pub fn release(&self, (origin, tool): (ServerOrigin, ToolId), definition: Fingerprint) {
         let all = {
             let mut released = self.released.lock().unwrap_or_else(PoisonError::into_inner);
@@ -250,7 +250,7 @@ impl Context {
     }
 }
 
-/// What a later version wrote is not read as something else, and so not overwritten.
+/// Rejects files of later versions, so that they are neither misread nor overwritten.
 fn known_schema<'de, D: Deserializer<'de>>(from: D) -> Result<u32, D::Error> {
     let schema = u32::deserialize(from)?;
     if schema > SCHEMA { Err(D::Error::custom(format!("schema {schema} is not {SCHEMA}"))) } else { Ok(schema) }
@@ -258,7 +258,7 @@ fn known_schema<'de, D: Deserializer<'de>>(from: D) -> Result<u32, D::Error> {
 
 impl ReleasedFile {
     fn of<'a>(released: impl Iterator<Item = &'a (ServerOrigin, ToolId, Fingerprint)>) -> Self {
-        // A file whose path is not text is forgotten with the process.
+        // An origin whose path is not UTF-8 is not saved.
         let entry = |(origin, id, fingerprint): &(ServerOrigin, ToolId, Fingerprint)| {
             let defined_in = origin.file().map(|file| file.to_str().map(str::to_owned).ok_or(())).transpose().ok()?;
             let (server, tool) = (id.server.to_string(), id.tool.to_string());
@@ -282,7 +282,7 @@ impl ReleasedFile {
     }
 }
 
-/// The text of what was approved, short enough to be read again.
+/// Serializes the approved definitions, dropping their texts if the result would be too large to read again.
 fn pins_text(mut pins: Pins) -> serde_json::Result<Vec<u8>> {
     let text = serde_json::to_vec(&pins)?;
     if text.len() <= MOST_PINS {
@@ -292,7 +292,7 @@ fn pins_text(mut pins: Pins) -> serde_json::Result<Vec<u8>> {
     serde_json::to_vec(&pins)
 }
 
-/// Removes what was listed by servers that have not run for long, as far as that is possible.
+/// Removes cached catalogs of servers that have not run for a long time. Errors are ignored.
 fn forget_old(catalogs: &Path, now: SystemTime) {
     let Ok(entries) = std::fs::read_dir(catalogs) else { return };
     for entry in entries.flatten() {
@@ -311,7 +311,7 @@ fn load<T: for<'de> Deserialize<'de>>(folder: &Path, name: &str) -> Result<Optio
     serde_json::from_slice(&loaded.bytes).map(Some).map_err(|error| format!("`{name}` is damaged: {error}"))
 }
 
-/// Writes what people said, together with what is there by then: another process may have written it.
+/// Saves people's decisions merged with the current file, which another process may have written.
 fn save<T: for<'de> Deserialize<'de>>(
     document: &Document,
     crier: &Crier,

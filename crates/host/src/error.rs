@@ -1,4 +1,4 @@
-//! How a call through the host can end without an answer.
+//! Errors of operations on the host.
 
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
@@ -11,82 +11,82 @@ use wharf_tools::Refusal;
 use crate::supervise::State;
 use crate::trouble::Trouble;
 
-/// Why something asked of the host came to nothing.
+/// Error of an operation on the host.
 #[derive(Debug, Clone, thiserror::Error)]
 #[non_exhaustive]
 pub enum HostError {
-    /// There is no such server.
+    /// The server does not exist.
     #[error("no server `{}`{}", Untrusted::new(.name.as_str()).shortened(100), Nearest(.nearest))]
     UnknownServer {
-        /// What was asked for.
+        /// The requested name.
         name: String,
-        /// What may have been meant.
+        /// A similar name.
         nearest: Option<String>,
     },
-    /// The server has no such tool, or it is filtered out.
+    /// The server does not have this tool, or it is filtered out.
     #[error("server `{server}` has no tool `{}`{}{}", Untrusted::new(.tool.as_str()).shortened(200), Nearest(.nearest), Because(.because))]
     UnknownTool {
-        /// Which server.
+        /// The server.
         server: ServerName,
-        /// What was asked for.
+        /// The requested name.
         tool: String,
-        /// What may have been meant.
+        /// A similar name.
         nearest: Option<String>,
-        /// What else may explain it.
+        /// A possible explanation.
         because: Option<String>,
     },
-    /// The name means nothing here, or more than one thing.
+    /// The name matches no tool or more than one.
     #[error("{0}")]
     Unresolved(String),
-    /// It may not be called.
+    /// The call is not permitted.
     #[error("{0}")]
     Refused(Refusal),
-    /// The server is not there.
+    /// The server is not available.
     #[error("server `{server}` is {state}{}", Cause(.trouble))]
     Unavailable {
-        /// Which server.
+        /// The server.
         server: ServerName,
-        /// Where it stands.
+        /// Its state.
         state: State,
-        /// Since when.
+        /// Time of the last state change.
         since: SystemTime,
-        /// What is wrong with it.
+        /// The error that made it unavailable.
         trouble: Option<Arc<Trouble>>,
     },
-    /// The server did not get ready, or had no room, in the time there was.
+    /// The server did not become ready, or had no free slot, before the deadline.
     #[error("server `{server}` was {what} for {} s{}", .after.as_secs(), Cause(.trouble))]
     NotInTime {
-        /// Which server.
+        /// The server.
         server: ServerName,
-        /// What it was all the while.
+        /// Its state or activity during the wait.
         what: &'static str,
-        /// How long it was waited for.
+        /// Duration of the wait.
         after: Duration,
-        /// What is wrong with it.
+        /// The error that made it unavailable.
         trouble: Option<Arc<Trouble>>,
     },
-    /// The server was asked, and there is no answer.
+    /// The request failed on the connection.
     #[error("server `{server}`: {error}")]
     Call {
-        /// Which server.
+        /// The server.
         server: ServerName,
-        /// What became of the call.
+        /// The error of the request.
         error: CallError,
     },
-    /// Nobody has an account there that the host knows of.
+    /// The server has no account.
     #[error("server `{server}` has no login of its own{}", Because(.because))]
     NoAccount {
-        /// Which server.
+        /// The server.
         server: ServerName,
-        /// Why, where that is known.
+        /// The reason, if it is known.
         because: Option<String>,
     },
-    /// Nobody was logged in or out.
+    /// A login or logout failed.
     #[error("server `{server}`: {error}")]
     Login {
-        /// Which server.
+        /// The server.
         server: ServerName,
-        /// What became of it.
+        /// The error.
         error: LoginError,
     },
     /// The host has been closed.
@@ -95,7 +95,7 @@ pub enum HostError {
 }
 
 impl HostError {
-    /// Whether the same call may be made again without the risk of doing it twice.
+    /// Reports whether the same call may be retried without the risk of executing it twice.
     pub fn is_retryable(&self) -> bool {
         match self {
             Self::Call { error, .. } => error.is_retryable(),
@@ -105,7 +105,7 @@ impl HostError {
         }
     }
 
-    /// Whether a login would help.
+    /// Reports whether a login may help.
     pub fn needs_login(&self) -> bool {
         match self {
             Self::Unavailable { state, .. } => *state == State::AuthRequired,
@@ -115,7 +115,7 @@ impl HostError {
         }
     }
 
-    /// What a person would have to agree to first, where that is what is missing; escaped.
+    /// Returns the scope that a person has to grant first, if that is the cause; escaped.
     pub fn needs_scope(&self) -> Option<&str> {
         match self {
             Self::Call { error, .. } => error.needs_scope(),
@@ -123,7 +123,7 @@ impl HostError {
         }
     }
 
-    /// What to do next, where there is something.
+    /// Returns a suggestion for the next step, if there is one.
     pub fn hint(&self) -> Option<String> {
         match self {
             Self::Unavailable { server, state, trouble, .. } => match state {
@@ -138,7 +138,8 @@ impl HostError {
     }
 }
 
-/// What to do about a server that wants a login. Where nobody can be logged in, only a token of one's own helps.
+/// Returns the hint for a server that requires a login. If the host cannot log in, only a manually configured token
+/// helps.
 fn login_hint(server: &ServerName, trouble: Option<&Trouble>) -> String {
     match trouble.and_then(Trouble::not_authorized).map(|why| &why.remedy) {
         Some(Remedy::Reading) => format!("give `{server}` a token of your own in `headers.Authorization`"),
@@ -146,7 +147,7 @@ fn login_hint(server: &ServerName, trouble: Option<&Trouble>) -> String {
     }
 }
 
-/// What may have been meant.
+/// Formats a similar name as a suggestion.
 struct Nearest<'a>(&'a Option<String>);
 
 impl std::fmt::Display for Nearest<'_> {

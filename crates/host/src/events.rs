@@ -1,4 +1,4 @@
-//! What happens in a host, for whoever wants to hear it.
+//! Events of a host.
 
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
@@ -12,129 +12,128 @@ use wharf_wire::{LogMessage, Progress};
 use crate::supervise::State;
 use crate::trouble::Trouble;
 
-/// Events kept for a reader that is slow; older ones are dropped for it, and it is told how many.
+/// Capacity of the event buffer. A reader that falls behind loses the oldest events and learns their number.
 const KEPT: usize = 1024;
-/// The most bytes of a server's that one event keeps.
+/// Maximum bytes of server content in one event.
 const LONGEST: usize = 16 << 10;
-/// The same where a server decides how many events there are.
+/// Maximum bytes of server content in events whose rate the server controls.
 const LONGEST_REMARK: usize = 4 << 10;
 
-/// Something that happened.
+/// An event of the host.
 #[derive(Debug, Clone)]
 #[non_exhaustive]
 pub enum Event {
-    /// A server stands elsewhere than before.
+    /// A server's state has changed.
     State {
-        /// Which server.
+        /// The server.
         server: ServerName,
-        /// Where it stands.
+        /// The new state.
         state: State,
-        /// What is wrong with it, if anything.
+        /// The error, if any.
         trouble: Option<Arc<Trouble>>,
     },
-    /// What a server offers has changed.
+    /// A server's catalog section has changed.
     Catalog {
-        /// Which server.
+        /// The server.
         server: ServerName,
-        /// How many tools it offers now.
+        /// Number of tools it offers now.
         tools: usize,
     },
-    /// A call has got on.
+    /// Progress of a call.
     Progress {
-        /// What was called.
+        /// The called tool.
         tool: ToolId,
-        /// How far it is: untrusted.
+        /// The progress. Untrusted.
         progress: Progress,
     },
-    /// A server logged something: untrusted.
+    /// A server's log message. Untrusted.
     Log {
-        /// Which server.
+        /// The server.
         server: ServerName,
-        /// What. Data of more than 4 KiB is a JSON string of its beginning.
+        /// The message. Data of more than 4 KiB is a JSON string of its beginning.
         message: LogMessage,
     },
-    /// A resource that is watched has changed.
+    /// A subscribed resource has changed.
     ResourceUpdated {
-        /// Whose it is.
+        /// The server.
         server: ServerName,
-        /// Which: untrusted.
+        /// The resource. Untrusted.
         uri: String,
     },
-    /// Something that is looked at from time to time was looked at.
+    /// A poll has ended.
     Polled {
-        /// The subscription.
+        /// ID of the subscription.
         subscription: String,
-        /// Which server was asked.
+        /// The polled server.
         server: ServerName,
-        /// The tool or the resource.
+        /// The polled tool or resource.
         target: String,
-        /// What came of it, as a result of the protocol, or why nothing did. A result of more than 16 KiB is a JSON
-        /// string of its beginning.
+        /// The protocol result, or the error. A result of more than 16 KiB is a JSON string of its beginning.
         outcome: Result<Raw, String>,
     },
-    /// Somebody is being asked something.
+    /// A person is asked a question.
     Asked {
-        /// On whose behalf.
+        /// The server that the question concerns.
         server: ServerName,
-        /// What kind of question it is.
+        /// The kind of question.
         kind: &'static str,
     },
-    /// Somebody has logged in to a server.
+    /// A login to a server has succeeded.
     LoggedIn {
-        /// Which server.
+        /// The server.
         server: ServerName,
     },
     /// A call has ended.
     Called {
-        /// What was called.
+        /// The called tool.
         tool: ToolId,
-        /// How long it took.
+        /// Duration of the call.
         duration: Duration,
-        /// Whether it came to a result that is no error.
+        /// Set if the call returned a result that is not an error.
         success: bool,
     },
-    /// The audit log cannot be written.
+    /// Writing the audit log has failed.
     AuditFailed {
-        /// Why.
+        /// The error.
         text: String,
     },
-    /// What people approved or released could not be written down: it holds only as long as the host runs.
+    /// Saving approved or released definitions has failed: they hold only until the host stops.
     NotKept {
-        /// Why.
+        /// The error.
         text: String,
     },
-    /// Something is not as it should be, but goes on.
+    /// A problem that does not stop the server.
     Warning {
-        /// Whose it is.
+        /// The server.
         server: ServerName,
-        /// What; escaped.
+        /// The problem; escaped.
         text: String,
     },
 }
 
-/// An event and when it happened.
+/// An event and its time.
 #[derive(Debug, Clone)]
 pub struct Told {
-    /// When.
+    /// Time of the event.
     pub at: SystemTime,
-    /// What.
+    /// The event.
     pub event: Event,
 }
 
-/// A reader of events. It keeps up, or is told how many it missed; nobody ever waits for it.
+/// A receiver of events. The host never waits for it; a slow receiver loses events and learns their number.
 pub struct Events(broadcast::Receiver<Told>);
 
-/// What a reader is given.
+/// An item returned by [`Events::next`].
 #[derive(Debug, Clone)]
 pub enum Heard {
     /// An event.
     Event(Told),
-    /// This many events were dropped, because the reader was slow.
+    /// Number of events dropped because the receiver was slow.
     Missed(u64),
 }
 
 impl Events {
-    /// The next event; nothing once the host is closed. Dropped while it waits, nothing is lost.
+    /// Returns the next event, or `None` once the host is closed. Cancel-safe.
     pub async fn next(&mut self) -> Option<Heard> {
         match self.0.recv().await {
             Ok(told) => Some(Heard::Event(told)),
@@ -144,7 +143,7 @@ impl Events {
     }
 }
 
-/// Where events come from.
+/// Sender of events.
 pub(crate) struct Crier(ArcSwapOption<broadcast::Sender<Told>>);
 
 impl Crier {
@@ -158,21 +157,21 @@ impl Crier {
         Events(listener.unwrap_or_else(|| broadcast::channel(1).1))
     }
 
-    /// Whether anybody hears it.
+    /// Reports whether there are receivers.
     pub fn is_heard(&self) -> bool {
         self.0.load().as_ref().is_some_and(|teller| teller.receiver_count() > 0)
     }
 
-    /// Tells whoever listens. What servers say is copied and bounded: events wait in a ring, and a piece of a message
-    /// would keep the whole of it.
+    /// Publishes an event. Server content is copied and truncated: events are buffered, and a slice would keep the
+    /// whole message in memory.
     pub fn tell(&self, event: Event) {
         if let Some(teller) = self.0.load().as_ref().filter(|teller| teller.receiver_count() > 0) {
-            // Fails where the last one has just stopped listening.
+            // Fails if the last receiver has just been dropped.
             let _ = teller.send(Told { at: SystemTime::now(), event: bounded(event) });
         }
     }
 
-    /// Tells nothing any more; whoever listens hears that it is over.
+    /// Closes the channel. Receivers get `None` after the buffered events.
     pub fn end(&self) {
         self.0.store(None);
     }
@@ -209,7 +208,7 @@ fn shorten(text: &mut String, most: usize) {
     }
 }
 
-/// The same value in memory of its own, or the beginning of its text.
+/// Copies a value, or the beginning of its text, into its own memory.
 fn copied(value: &Raw, most: usize) -> Raw {
     let text = value.get();
     if text.len() <= most {

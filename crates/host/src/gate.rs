@@ -1,4 +1,4 @@
-//! The gate of a host: rules first, then what a person has said, then the person.
+//! The permission gate of a host. It evaluates the rules, then earlier answers, and finally prompts the person.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, Weak};
@@ -17,32 +17,31 @@ use crate::ask::{Ask, Asker, PermissionAnswer, PermissionAsk, put};
 use crate::context::Context;
 use crate::events::Event;
 
-/// Takes the rule that an "always" becomes, to write it where rules are kept. Called on a thread of the runtime: it
-/// must return at once.
+/// Receives the rule created by the answer "always", to save it. Called on a runtime thread: it must not block.
 pub type RuleSink = Arc<dyn Fn(&Rule) + Send + Sync>;
 
-/// What is done where the rules say that a person is to be asked.
+/// Behaviour for calls that the rules require a prompt for.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum WhenAsked {
-    /// The person is asked; where there is none, the call is refused.
+    /// Prompt the person. Without an asker the call is refused.
     #[default]
     Ask,
-    /// It is allowed. What is denied stays denied.
+    /// Allow the call. Denied calls stay denied.
     Allow,
 }
 
-/// Decides over rules, grants and pins, and asks a person where those say so.
+/// Gate that evaluates rules, grants and pins, and prompts the person if they require it.
 pub(crate) struct RuleGate {
     when_asked: WhenAsked,
     asker: Option<Arc<dyn Asker>>,
     sink: Option<RuleSink>,
-    /// Whether decisions are written down.
+    /// Enables the audit of decisions.
     audits: bool,
-    /// When it was made: some moment, for what asks for one.
+    /// Creation time, used as the current time for grants.
     began: Instant,
     state: Mutex<State>,
     context: OnceLock<Weak<Context>>,
-    /// One question at a time: the answer to the first may answer the next.
+    /// Serializes prompts: the answer to one may settle the next.
     desk: Semaphore,
 }
 
@@ -51,16 +50,16 @@ struct State {
     policy: Arc<Policy>,
     servers: Vec<ServerName>,
     grants: Grants,
-    /// What a person has said of tools that are nobody's: as many as there are such tools at most, for each server that
-    /// they are about.
+    /// Answers about tools that belong to no server. Bounded by the number of such tools and of the servers they
+    /// concern.
     own_grants: HashMap<OwnTool, Lifetime>,
     pins: Pins,
 }
 
-/// A tool that is nobody's, and the server that its calls are about.
+/// A tool that belongs to no server, and the server that the call concerns.
 type OwnTool = (Arc<str>, Option<(ServerOrigin, ServerName)>);
 
-/// What a gate is made with.
+/// Input of [`RuleGate::new`].
 pub(crate) struct GateParts {
     pub rules: Vec<SourcedRule>,
     pub when_asked: WhenAsked,
@@ -70,7 +69,7 @@ pub(crate) struct GateParts {
     pub pins: Pins,
 }
 
-/// An attempt that outlives whoever made it, while a person thinks.
+/// An owned copy of an attempt, which lives while the person decides.
 struct Pending {
     caller: Caller,
     tool: Arc<Description>,
@@ -78,7 +77,7 @@ struct Pending {
 }
 
 impl State {
-    /// Forgets what was granted to a server.
+    /// Removes the grants of a server.
     fn forget(&mut self, server: &ServerName) {
         self.grants.forget(server);
         self.own_grants.retain(|(_, about), _| about.as_ref().is_none_or(|(_, other)| other != server));
@@ -103,13 +102,13 @@ impl RuleGate {
         })
     }
 
-    /// The host whose gate it is.
+    /// Sets the host that the gate belongs to.
     pub fn serve(&self, context: &Arc<Context>) {
-        // Said once, by whoever makes both.
+        // Set exactly once, when the host is built.
         let _ = self.context.set(Arc::downgrade(context));
     }
 
-    /// These are the servers now: a rule may mean something else than before.
+    /// Sets the servers and recompiles the rules, whose meaning may depend on them.
     pub fn servers_changed(&self, servers: Vec<ServerName>) {
         let mut state = self.state();
         let policy = Arc::new(Policy::compile(state.rules.clone(), &servers));
@@ -120,7 +119,7 @@ impl RuleGate {
         state.servers = servers;
     }
 
-    /// These are the rules now. Where one of them cannot hold, all stays as it was, and that one is told.
+    /// Sets the rules. If a user's rule is unreadable, keeps the old rules and returns the problem.
     pub fn rules_changed(&self, rules: Vec<SourcedRule>) -> Result<(), Problem> {
         let mut state = self.state();
         let policy = Policy::compile(rules.clone(), &state.servers);
@@ -128,29 +127,29 @@ impl RuleGate {
             return Err(problem.clone());
         }
         (state.rules, state.policy) = (rules, Arc::new(policy));
-        // They are among the rules, or somebody has taken them out.
+        // They are part of the rules now, or have been removed from them.
         state.grants.forget_always();
         state.own_grants.retain(|_, lifetime| *lifetime != Lifetime::Always);
         Ok(())
     }
 
-    /// Forgets what was granted to a server: another one has taken its name.
+    /// Removes the grants of a server, because another one has taken its name.
     pub fn forget(&self, server: &ServerName) {
         self.state().forget(server);
     }
 
-    /// The rule that denies everything a server offers.
+    /// Returns the rule that denies everything a server offers.
     pub fn denial(&self, server: &ServerName, origin: &ServerOrigin) -> Option<Arc<SourcedRule>> {
         let policy = Arc::clone(&self.state().policy);
         policy.denial(server, origin)
     }
 
-    /// What is wrong with the rules.
+    /// Returns the problems of the rules.
     pub fn problems(&self) -> Vec<Problem> {
         self.state().policy.problems().to_vec()
     }
 
-    /// Which definitions were approved.
+    /// Returns the approved definitions.
     pub fn pins(&self) -> Pins {
         self.state().pins.clone()
     }
@@ -187,18 +186,18 @@ impl RuleGate {
                 (attempt.trust, attempt.origin) = (kept.settings.trust, &kept.settings.origin);
                 self.judged(&attempt, Some(&origin.fingerprint))
             }
-            // Somebody else's tool, of which no rule for servers speaks.
+            // A tool of another provider, which no server rule covers.
             None => self.judged(&wharf_policy::Attempt::plain(&tool.name, arguments, wharf_policy::Risk::High), None),
         }
     }
 
     fn judged(&self, attempt: &wharf_policy::Attempt<'_>, definition: Option<&Fingerprint>) -> Judgement {
         let State { policy, grants, pins, .. } = &mut *self.state();
-        // No grant of this gate has an end, so that any moment will do.
+        // No grant of this gate expires, so any time is valid.
         Judge { policy, grants, pins, now: self.began }.judge(attempt, definition)
     }
 
-    /// The same, with what a person has said of a tool that is nobody's: it answers what would be asked, and no more.
+    /// Applies an earlier answer about a tool that belongs to no server. It replaces a prompt and nothing else.
     fn granted(&self, tool: &OwnTool, judgement: Judgement) -> Judgement {
         match (judgement, self.state().own_grants.get(tool)) {
             (Judgement::Ask { .. }, Some(lifetime)) => {
@@ -208,12 +207,12 @@ impl RuleGate {
         }
     }
 
-    /// Remembers that this definition was called with everybody's consent.
+    /// Records that this definition was called with consent.
     fn pin(&self, tool: &Description) {
         let Some((id, fingerprint)) = identity(tool) else { return };
         let Some(context) = self.context() else { return };
         let shelf = context.shelf.peek();
-        // What is on the shelf may be another definition by now, which nobody has approved.
+        // The catalog may hold a newer definition, which has not been approved.
         let definition = shelf.tool(&id).filter(|tool| tool.fingerprint == fingerprint);
         let Some(definition) = definition.map(|tool| tool.definition.raw.clone()) else { return };
         let Ok(server) = context.server(id.server.as_str()) else { return };
@@ -224,7 +223,7 @@ impl RuleGate {
         }
     }
 
-    /// Decides without asking anybody, if that can be done.
+    /// Decides without a prompt, if possible.
     fn decide(&self, caller: &Caller, tool: &Arc<Description>, arguments: &Raw) -> Decided {
         match self.judge(tool, arguments) {
             Judgement::Allow { .. } | Judgement::Ask { .. } if tool.permission == Permission::Deferred => Decided::Yes,
@@ -252,8 +251,9 @@ impl RuleGate {
         }
     }
 
-    /// Why nobody need be asked, if so. A definition that has changed is called by a person who calls it, but is not
-    /// approved by that; where asking is skipped it is not called at all, since somebody once approved another.
+    /// Returns the reason for skipping a prompt, if there is one. A changed definition may be called with the caller's
+    /// own consent, which does not approve it. [`WhenAsked::Allow`] does not cover it, because a different definition
+    /// was approved.
     fn consent(&self, caller: &Caller, changed: Option<&str>) -> Option<&'static str> {
         match (caller.consent, self.when_asked, changed) {
             (Consent::Given, ..) => Some("the caller has consented"),
@@ -262,7 +262,7 @@ impl RuleGate {
         }
     }
 
-    /// Why a call is refused that nobody is there to be asked about.
+    /// Returns the refusal of a call that requires a prompt, for a host without an asker.
     fn nobody(&self, tool: &Description, changed: Option<&str>) -> Refusal {
         if changed.is_some() {
             let hint = "a person has to look at what has changed and say yes to it";
@@ -276,19 +276,19 @@ impl RuleGate {
         }
     }
 
-    /// A tool that is nobody's, with the server that this call of it is about.
+    /// Returns a tool that belongs to no server, with the server that this call concerns.
     fn own_tool(&self, tool: &Description) -> OwnTool {
         let server = tool.about.as_ref().and_then(|about| ServerName::new(&about.provider).ok());
         (Arc::clone(&tool.name), server.map(|server| (self.origin_of(&server), server)))
     }
 
-    /// Where the server of this name is defined; the user's own configuration where there is no such server.
+    /// Returns the origin of a server, or the user's own configuration if the server does not exist.
     fn origin_of(&self, server: &ServerName) -> ServerOrigin {
         let server = self.context().and_then(|context| context.server(server.as_str()).ok());
         server.map(|server| server.origin()).unwrap_or_default()
     }
 
-    /// The rule that allows a tool, whatever its arguments.
+    /// Returns the rule that allows a tool with any arguments.
     fn rule_for(&self, tool: &Description) -> Result<Rule, NoRule> {
         match identity(tool) {
             Some((id, _)) => {
@@ -305,7 +305,7 @@ impl RuleGate {
         }
     }
 
-    /// Asks, unless the answer to another question has made this one needless. Ends with the host.
+    /// Prompts the person, unless the answer to another prompt has settled the question. Ends with the host.
     async fn ask(self: Arc<Self>, pending: Pending) -> Result<(), Refusal> {
         let Some(context) = self.context() else { return Err(no(None)) };
         let (time, mut closing) = (context.options.limits.ask, context.closing.subscribe());
@@ -316,7 +316,7 @@ impl RuleGate {
         }
     }
 
-    /// A question has its time, which begins when it is put: waiting for the turn costs nothing of it.
+    /// Prompts the person once no other prompt is open. The timeout starts when the prompt is shown.
     async fn ask_in_turn(&self, pending: Pending, time: Duration) -> Result<(), Refusal> {
         let Pending { caller, tool, arguments } = pending;
         let _desk = self.desk.acquire().await;
@@ -344,7 +344,7 @@ impl RuleGate {
             return Err(Refusal::new(RefusalReason::ApprovalStale));
         }
         match (lifetime, changed) {
-            // This call and no other: the next one is asked about with the same difference.
+            // Allows this call only: the next one is prompted for with the same difference.
             (Lifetime::Once, Some(_)) => {}
             (lifetime, _) => self.remember(&tool, lifetime),
         }
@@ -377,7 +377,8 @@ impl RuleGate {
         Some(PermissionAsk { id, tool, arguments, caller, reason, changed, always })
     }
 
-    /// Whether this very definition is what the server offers now. Tools that are nobody's are always what they are.
+    /// Reports whether the server currently offers exactly this definition. Always true for tools that belong to no
+    /// server.
     fn is_on_shelf(&self, tool: &Description) -> bool {
         let Some((id, fingerprint)) = identity(tool) else { return true };
         let Some(context) = self.context() else { return false };
@@ -385,7 +386,7 @@ impl RuleGate {
         catalog.tool(&id).is_some_and(|tool| tool.fingerprint == fingerprint)
     }
 
-    /// Which server and which connection a tool has now; an answer is about these.
+    /// Returns the current generation and epoch of a tool's server, to which an answer applies.
     fn standing_of(&self, tool: &Description) -> Option<(u64, Option<u64>)> {
         let server = self.context()?.server(server_of(tool)?.as_str()).ok()?;
         Some((server.generation, server.passage().map(|passage| passage.epoch)))
@@ -397,7 +398,7 @@ impl RuleGate {
             return;
         }
         let rule = (lifetime == Lifetime::Always).then(|| self.rule_for(tool));
-        // What cannot be written down lasts as long as the host.
+        // A grant that cannot become a rule lasts until the host stops.
         let lifetime = if let Some(Err(_)) = rule { Lifetime::Session } else { lifetime };
         match identity(tool) {
             Some((tool, definition)) => {
@@ -437,7 +438,7 @@ impl RuleGate {
     }
 }
 
-/// How long a person's yes holds, or the refusal that is their no.
+/// Converts an answer to the lifetime of the grant, or to a refusal.
 fn agreed(answer: Option<PermissionAnswer>) -> Result<Lifetime, Refusal> {
     match answer {
         Some(PermissionAnswer::Once) => Ok(Lifetime::Once),
@@ -456,7 +457,8 @@ fn no(because: Option<String>) -> Refusal {
     Refusal::new(RefusalReason::SaidNo { because })
 }
 
-/// Whether it is the server that was asked about. One that was not connected and is, or is not any more, is the same.
+/// Reports whether the server is the one that the prompt was about. Connecting or disconnecting in the meantime makes
+/// no difference.
 fn same(asked: Option<(u64, Option<u64>)>, now: Option<(u64, Option<u64>)>) -> bool {
     match (asked, now) {
         (None, None) => true,
@@ -473,7 +475,7 @@ enum Decided {
     Ask { why: Reason, changed: Option<Arc<str>> },
 }
 
-/// The server a tool is of, or that its call is about.
+/// Returns the server that a tool belongs to or that its call concerns.
 fn server_of(tool: &Description) -> Option<ServerName> {
     let provider = tool.origin.as_ref().map(|origin| &origin.provider);
     ServerName::new(provider.or(tool.about.as_ref().map(|about| &about.provider))?).ok()
@@ -484,7 +486,7 @@ fn identity(tool: &Description) -> Option<(ToolId, Fingerprint)> {
     Some((ToolId::new(&server_of(tool)?, Arc::clone(&origin.name)), origin.fingerprint))
 }
 
-/// The gate as the registry and the host hold it.
+/// The gate as held by the registry and the host.
 pub(crate) struct SharedGate(pub Arc<RuleGate>);
 
 impl Gate for SharedGate {

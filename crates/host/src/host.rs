@@ -1,4 +1,4 @@
-//! Many servers as one: the handle an embedder holds.
+//! The host: the handle that an embedder holds.
 
 use std::collections::HashMap;
 use std::sync::atomic::Ordering;
@@ -31,21 +31,21 @@ use crate::supervise::{Closing, Command, Keeper, Standing, Supervisor, moment, s
 use crate::usage::Usage;
 use crate::watching::Watched;
 
-/// What closing takes beyond what the servers themselves are given.
+/// Time to close in addition to the servers' grace periods.
 const CLOSE_MARGIN: Duration = Duration::from_secs(1);
 
-/// How long accounts have to finish what must not be broken off; they see to it themselves that it takes less.
+/// Time that accounts have to finish operations that must not be interrupted. They limit these to less themselves.
 const FINISH: Duration = Duration::from_secs(15);
 
-/// A set of servers kept connected, and what they can do. Cheap to clone.
+/// A set of supervised servers and their tools. Cheap to clone.
 ///
-/// When the last clone is dropped every server is ended, without waiting; [`Host::close`] ends them politely.
+/// Dropping the last clone stops all servers without waiting. [`Host::close`] stops them gracefully.
 #[derive(Clone)]
 pub struct Host {
     owner: Arc<Owner>,
 }
 
-/// Owns every supervisor's task: dropped, it stops them, and each of them ends its server.
+/// Owner of all supervisor tasks. Dropping it stops the tasks, and each of them stops its server.
 struct Owner {
     context: Arc<Context>,
     tasks: Mutex<JoinSet<()>>,
@@ -54,15 +54,15 @@ struct Owner {
 impl Drop for Owner {
     fn drop(&mut self) {
         self.context.closing.send_replace(true);
-        // A call under way keeps the context, and that must not keep the servers.
+        // A call in progress keeps the context alive, which must not keep the servers alive.
         self.context.servers.store(Arc::default());
-        // A poll under way keeps the context, and with it the set it is in.
+        // A poll in progress keeps the context alive, and with it the task set that contains the poll.
         self.context.background.lock().unwrap_or_else(PoisonError::into_inner).abort_all();
     }
 }
 
 impl Host {
-    /// A host to be made.
+    /// Returns a builder.
     pub fn builder() -> HostBuilder {
         HostBuilder::default()
     }
@@ -75,17 +75,31 @@ impl Host {
         &self.owner.context
     }
 
-    /// Calls a tool, if the gate lets it pass. Its server is started or waited for where need be.
+    /// Calls a tool, if the gate permits it. Starts the server or waits for it if necessary.
     ///
-    /// Dropping the future withdraws the call.
+    /// # Errors
+    ///
+    /// Returns an error if the server or the tool is unknown, the gate refuses the call, the server does not become
+    /// ready in time, or the call fails on the connection.
+    ///
+    /// # Cancel safety
+    ///
+    /// Dropping the future cancels the call.
     pub async fn call(&self, tool: &ToolId, arguments: &Raw, options: CallOptions) -> Result<Reply, HostError> {
         self.context().call(tool, arguments, options).await
     }
 
-    /// Sends any method to a server, raw in and raw out. A `tools/call` passes the gate like any other call, and so do
-    /// requests for resources and prompts.
+    /// Sends a request of any method to a server, with raw parameters and a raw result. `tools/call` and requests for
+    /// resources and prompts pass the gate.
     ///
-    /// Dropping the future withdraws it.
+    /// # Errors
+    ///
+    /// Returns an error if the server is unknown, the gate refuses the request, the server does not become ready in
+    /// time, or the request fails on the connection.
+    ///
+    /// # Cancel safety
+    ///
+    /// Dropping the future cancels the request.
     pub async fn request(
         &self,
         server: &ServerName,
@@ -96,14 +110,24 @@ impl Host {
         self.context().request(server, method, params, options).await
     }
 
-    /// Permits a call, if the gate lets it pass, for somebody who makes it on the server's own connection. Waits for the
-    /// server where need be.
+    /// Requests permission for a call that the embedder makes on the server's connection itself. Waits for the server
+    /// if necessary.
+    ///
+    /// # Errors
+    ///
+    /// Returns an error if the server or the tool is unknown, the gate refuses the call, or the server does not become
+    /// ready in time.
     pub async fn permit(&self, tool: &ToolId, arguments: &Raw, options: CallOptions) -> Result<Permit, HostError> {
         Permit::ask(self.context(), tool, arguments, &options).await
     }
 
-    /// Puts the reading of a resource before the gate, for somebody who reads it on the server's own connection. A model
-    /// needs permission for a URI that the server lists neither itself nor by a template.
+    /// Checks the reading of a resource with the gate, for an embedder that reads it on the server's connection itself.
+    /// A model needs permission for a URI that the server lists neither directly nor by a template.
+    ///
+    /// # Errors
+    ///
+    /// Returns an error if the server is unknown, the gate refuses the access, or the server's lists are needed and not
+    /// available.
     pub async fn permit_read(&self, server: &ServerName, uri: &str, caller: &Caller) -> Result<(), HostError> {
         let context = self.context();
         let server = context.server(server.as_str())?;
@@ -118,7 +142,11 @@ impl Host {
         context.server(server).ok().and_then(|server| context.denial_of(&server))
     }
 
-    /// The tool a name stands for, in whichever way somebody spelt it.
+    /// Returns the tool that a name denotes, in any of the supported spellings.
+    ///
+    /// # Errors
+    ///
+    /// Returns [`HostError::Unresolved`] if the name matches no tool or more than one.
     pub fn resolve(&self, name: &str) -> Result<ToolId, HostError> {
         let catalog = self.context().shelf.peek();
         match catalog.resolve(name) {
@@ -127,22 +155,23 @@ impl Host {
         }
     }
 
-    /// What all servers offer now.
+    /// Returns the current catalog.
     pub fn catalog(&self) -> Arc<Catalog> {
         self.context().shelf.catalog()
     }
 
-    /// Changes with every change of the catalog.
+    /// Returns a receiver of the catalog's version, which changes with every change of the catalog.
     pub fn catalog_changes(&self) -> watch::Receiver<u64> {
         self.context().shelf.changes()
     }
 
-    /// The tools an agent may call: those of the servers, and whatever else is registered. Calls pass the same gate.
+    /// Returns the registry of all tools that an agent may call: those of the servers and other registered ones. Its
+    /// calls pass the same gate.
     pub fn registry(&self) -> &Arc<Registry> {
         self.context().shelf.registry()
     }
 
-    /// What is known of every server, in the order of their names.
+    /// Returns the status of all servers, sorted by name.
     pub fn status(&self) -> Vec<ServerStatus> {
         let servers = self.context().servers.load();
         let mut all: Vec<ServerStatus> = servers.values().map(|server| status(self.context(), server)).collect();
@@ -150,29 +179,43 @@ impl Host {
         all
     }
 
-    /// What is known of one server.
+    /// Returns the status of one server.
+    ///
+    /// # Errors
+    ///
+    /// Returns an error if the server is unknown.
     pub fn status_of(&self, server: &str) -> Result<ServerStatus, HostError> {
         Ok(status(self.context(), &*self.context().server(server)?))
     }
 
-    /// How often its tools were called, and how long that took.
+    /// Returns the call statistics of a server's tools.
+    ///
+    /// # Errors
+    ///
+    /// Returns an error if the server is unknown.
     pub fn stats_of(&self, server: &str) -> Result<Vec<ToolStats>, HostError> {
         Ok(self.context().server(server)?.stats.read())
     }
 
-    /// What is wrong with the rules: those that can never match, those that could mean two servers.
+    /// Returns the problems of the rules: rules that can never match, and rules that could mean two servers.
     pub fn rule_problems(&self) -> Vec<wharf_policy::Problem> {
         self.context().rules.problems()
     }
 
-    /// Makes these the rules; what people have said before holds as far as no rule denies it. Where one of them cannot
-    /// hold, all stays as it was, and that one comes back.
+    /// Sets the rules. Earlier answers stay valid unless a rule denies the call.
+    ///
+    /// # Errors
+    ///
+    /// Returns the problem of a user's rule that is unreadable. The old rules stay in effect then.
     pub fn set_rules(&self, rules: Vec<wharf_policy::SourcedRule>) -> Result<(), wharf_policy::Problem> {
         self.context().rules.rules_changed(rules)
     }
 
-    /// Lets a tool out of quarantine, with the definition that a person has seen and no other. Refused where the tool
-    /// is defined differently by now.
+    /// Releases a tool from quarantine, for exactly the definition that the person has seen.
+    ///
+    /// # Errors
+    ///
+    /// Returns an error if the tool is unknown or its definition has changed since.
     pub async fn release(&self, tool: &ToolId, seen: wharf_spec::Fingerprint) -> Result<(), HostError> {
         let context = self.context();
         let server = context.server(tool.server.as_str())?;
@@ -193,19 +236,23 @@ impl Host {
         Ok(())
     }
 
-    /// What happens from now on.
+    /// Returns the events from now on.
     pub fn events(&self) -> Events {
         self.context().crier.listen()
     }
 
-    /// The connection to a server that is ready, for whatever the host itself has no words for. Does not wait.
+    /// Returns the connection of a ready server, for requests that the host does not support itself. Does not wait.
+    ///
+    /// # Errors
+    ///
+    /// Returns an error if the server is unknown or not ready.
     pub fn connection(&self, server: &str) -> Result<Connection, HostError> {
         let server = self.context().server(server)?;
         let passage = server.passage();
         passage.map(|passage| passage.connection).ok_or_else(|| server.unavailable(&server.standing.borrow()))
     }
 
-    /// Waits until every server that is not lazy is ready, with its lists read, or is not going to be.
+    /// Waits until every server has reached a settled state and the lists of the ready ones have been read.
     pub async fn settled(&self) {
         let servers = self.context().servers.load_full();
         for server in servers.values() {
@@ -213,8 +260,12 @@ impl Host {
         }
     }
 
-    /// Waits until a server is ready and its tools are in the catalog; one that is idle is started. It has the time its
-    /// start may take, and that of a call for its list.
+    /// Waits until a server is ready and its tools are in the catalog. Starts an idle server. The timeout is the
+    /// server's startup timeout plus its call timeout.
+    ///
+    /// # Errors
+    ///
+    /// Returns an error if the server is unknown, unavailable or not ready in time.
     pub async fn ready(&self, server: &str) -> Result<Connection, HostError> {
         let context = self.context();
         let server = context.server(server)?;
@@ -226,12 +277,20 @@ impl Host {
         learned.await
     }
 
-    /// Brings a server up and waits for the first attempt to end, whatever it was before.
+    /// Connects a server, regardless of its state, and waits for the first attempt to end.
+    ///
+    /// # Errors
+    ///
+    /// Returns an error if the server is unknown or not ready after the attempt.
     pub async fn connect(&self, server: &str) -> Result<(), HostError> {
         self.bring_up(server, Command::Connect).await
     }
 
-    /// Takes a server off and brings it up again.
+    /// Disconnects a server and connects it again.
+    ///
+    /// # Errors
+    ///
+    /// Returns an error if the server is unknown or not ready after the attempt.
     pub async fn reconnect(&self, server: &str) -> Result<(), HostError> {
         self.bring_up(server, Command::Reconnect).await
     }
@@ -244,7 +303,11 @@ impl Host {
         server.attempted().await
     }
 
-    /// Takes a server off until somebody connects it. Calls of it err from now on.
+    /// Disconnects a server until it is connected explicitly. Calls to it fail from now on.
+    ///
+    /// # Errors
+    ///
+    /// Returns an error if the server is unknown.
     pub async fn disconnect(&self, server: &str) -> Result<(), HostError> {
         let server = self.context().server(server)?;
         let number = server.command(Command::Disconnect);
@@ -252,13 +315,20 @@ impl Host {
         Ok(())
     }
 
-    /// Switches a server on for as long as this host runs, or until [`Host::set_servers`] says otherwise than before. One
-    /// that is not approved stays so.
+    /// Enables a server until the host stops or [`Host::set_servers`] changes its setting.
+    ///
+    /// # Errors
+    ///
+    /// Returns an error if the server is unknown or not approved.
     pub async fn enable(&self, server: &str) -> Result<(), HostError> {
         self.admit(server, wharf_spec::Admission::Enabled).await
     }
 
-    /// Switches a server off for as long as this host runs, or until [`Host::set_servers`] says otherwise than before.
+    /// Disables a server until the host stops or [`Host::set_servers`] changes its setting.
+    ///
+    /// # Errors
+    ///
+    /// Returns an error if the server is unknown or not approved.
     pub async fn disable(&self, server: &str) -> Result<(), HostError> {
         self.admit(server, wharf_spec::Admission::Disabled).await
     }
@@ -277,15 +347,17 @@ impl Host {
         Ok(())
     }
 
-    /// Makes these the servers, beside those in this process: what is new is added, what is missing is taken off, what
-    /// has changed is replaced, and everything else stays as it is. Calls under way on what is taken off have a moment
-    /// to end.
+    /// Replaces the set of configured servers: adds new ones, removes missing ones and replaces those whose spec has
+    /// changed. In-process servers stay. Calls in progress on removed servers have a short time to finish.
     ///
-    /// Dropped while it waits, the change is made all the same.
+    /// # Cancel safety
+    ///
+    /// Dropping the future does not cancel the change.
     pub async fn set_servers(&self, servers: Vec<ServerEntry>) -> Changes {
         let (wanted, errors) = roster::told(servers);
         let host = self.clone();
-        // A task, so that nobody can drop it half done: a server that has begun must get its place.
+        // A separate task, so that the change cannot be dropped halfway: a server that has been started must be in the
+        // set.
         let changed = tokio::spawn(async move { roster::change(&host, wanted).await }).await;
         let mut changes = changed.unwrap_or_else(|broken| {
             tracing::error!("the set of servers could not be changed: {broken}");
@@ -295,7 +367,7 @@ impl Host {
         changes
     }
 
-    /// Starts to keep a server. The name must be free, and nobody else may change the set of servers.
+    /// Adds a server. The name must be free, and the set of servers must not be changed concurrently.
     pub(crate) async fn add(&self, name: ServerName, told: Told) {
         let server = self.begin(name, told).await;
         let context = self.context();
@@ -304,7 +376,7 @@ impl Host {
         context.take_servers(servers);
     }
 
-    /// Makes a server and its supervisor, which begins to keep it.
+    /// Creates a server and starts its supervisor.
     pub(crate) async fn begin(&self, name: ServerName, told: Told) -> Arc<Server> {
         let context = Arc::clone(self.context());
         let (words, inbox) = mpsc::unbounded_channel();
@@ -351,9 +423,11 @@ impl Host {
         server
     }
 
-    /// Ends everything: no new calls, those under way withdrawn, every server ended, with one deadline for all of it.
+    /// Closes the host: rejects new calls, cancels calls in progress and stops every server, within one deadline.
     ///
-    /// Dropped while it waits, the servers go on ending.
+    /// # Cancel safety
+    ///
+    /// Dropping the future does not stop the servers' shutdown.
     pub async fn close(&self) {
         let context = self.context();
         let limits = &context.options.limits;
@@ -362,7 +436,7 @@ impl Host {
         let mut accounts = self.dismiss();
         let mut background = std::mem::take(&mut *context.background.lock().unwrap_or_else(PoisonError::into_inner));
         background.abort_all();
-        // Servers that are being added just now are to be ended as well; none is added after that.
+        // Servers that are being added are stopped as well; none can be added afterwards.
         let _none_added = tokio::time::timeout_at(deadline, context.changing.acquire()).await;
         accounts.extend(self.dismiss());
         let mut tasks = std::mem::take(&mut *self.owner.tasks.lock().unwrap_or_else(PoisonError::into_inner));
@@ -387,7 +461,7 @@ impl Host {
         context.crier.end();
     }
 
-    /// Tells every server to leave, and hands back their accounts.
+    /// Tells every server to leave. Returns their accounts.
     fn dismiss(&self) -> Vec<Arc<dyn ServerAccount>> {
         let servers = self.context().servers.swap(Arc::default());
         servers.values().for_each(|server| server.leave());
@@ -395,7 +469,7 @@ impl Host {
     }
 }
 
-/// Waits for what accounts must not break off, of all at once.
+/// Waits for uninterruptible operations of all accounts concurrently.
 async fn finish(accounts: Vec<Arc<dyn ServerAccount>>) {
     let mut all: JoinSet<()> = accounts.iter().map(|account| account.finish()).collect();
     let finished = async { while all.join_next().await.is_some() {} };

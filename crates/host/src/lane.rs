@@ -1,4 +1,5 @@
-//! The way of a call to its server: wait until it is there, take a turn, go, and go once more where that is safe.
+//! Routing of a call to its server: waits until the server is ready, takes a slot, sends the call, and retries it if
+//! that is safe.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -11,26 +12,26 @@ use crate::error::HostError;
 use crate::server::Server;
 use crate::supervise::{Standing, Way};
 
-/// How often a call that has provably not arrived is made once more.
+/// Maximum number of retries of a call that was provably not delivered.
 const AGAIN: usize = 2;
 
-/// A connection to go by, and which one it is.
+/// An open connection and its epoch.
 pub(crate) struct Passage {
     pub connection: Connection,
     pub epoch: u64,
 }
 
-/// What a call should do, by where its server stands.
+/// Next step of a call, given the availability of its server.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Move {
     Go,
     Wait,
-    /// Say that the server is needed, and wait.
+    /// Wake the server and wait.
     Wake,
     GiveUp,
 }
 
-/// A call that may have to be made more than once: which connection it has found broken, and how many.
+/// Retry state of a call: the last broken connection and the number of broken ones.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(crate) struct Journey {
     pub stale: Option<u64>,
@@ -38,7 +39,7 @@ pub(crate) struct Journey {
 }
 
 impl Journey {
-    /// Notes that the connection of this attempt broke before the call arrived; whether the call is made once more.
+    /// Records that the connection of this epoch broke before the call was delivered. Returns whether to retry.
     pub fn goes_again(&mut self, epoch: u64) -> bool {
         self.stale = Some(epoch);
         self.broken += 1;
@@ -46,7 +47,7 @@ impl Journey {
     }
 }
 
-/// Decides what a call does next. `stale` is the attempt whose connection it has found broken.
+/// Decides the next step of a call. `stale` is the epoch whose connection the call has found broken.
 pub(crate) fn next_move<C>(way: &Way<C>, epoch: u64, stale: Option<u64>, now: Instant) -> Move {
     match way {
         Way::Open(_) if stale == Some(epoch) => Move::Wait,
@@ -57,7 +58,7 @@ pub(crate) fn next_move<C>(way: &Way<C>, epoch: u64, stale: Option<u64>, now: In
     }
 }
 
-/// How long something is waited for, all in all.
+/// A deadline and the timeout that it was computed from.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Patience {
     pub whole: Duration,
@@ -69,16 +70,16 @@ impl Patience {
         Self::since(Instant::now(), whole)
     }
 
-    /// Waits that began then.
+    /// Creates a deadline relative to an earlier point in time.
     pub fn since(began: Instant, whole: Duration) -> Self {
-        // Nobody waits for a hundred years.
+        // Saturate: Instant + Duration overflows.
         let far = || began + Duration::from_secs(100 * 365 * 24 * 3600);
         Self { whole, until: began.checked_add(whole).unwrap_or_else(far) }
     }
 }
 
 impl Server {
-    /// The open connection, without waiting.
+    /// Returns the open connection without waiting.
     pub fn passage(&self) -> Option<Passage> {
         let standing = self.standing.borrow();
         match &standing.way {
@@ -87,9 +88,9 @@ impl Server {
         }
     }
 
-    /// Waits until the server can be called, waking it if need be.
+    /// Waits until the server is connected, waking it if necessary.
     ///
-    /// Dropped while it waits, a server that was woken goes on getting ready.
+    /// Dropping the future does not stop a server that was woken.
     pub async fn open(&self, stale: Option<u64>, patience: Patience) -> Result<Passage, HostError> {
         if stale.is_none()
             && let Some(passage) = self.passage()
@@ -118,7 +119,7 @@ impl Server {
         }
     }
 
-    /// A turn, where the server is given only so many calls at once.
+    /// Takes a slot, if the server limits concurrent calls.
     pub async fn turn(&self, patience: Patience) -> Result<Option<OwnedSemaphorePermit>, HostError> {
         let Some(slots) = self.kept.load().slots.clone() else { return Ok(None) };
         match tokio::time::timeout_at(patience.until, slots.acquire_owned()).await {
@@ -127,9 +128,9 @@ impl Server {
         }
     }
 
-    /// Makes a call, and makes it again on the next connection where it has provably not arrived.
+    /// Makes a call, and retries it on the next connection if it was provably not delivered.
     ///
-    /// Dropped while it waits, the call is withdrawn.
+    /// Dropping the future cancels the call.
     pub async fn carry<T, F: Future<Output = Result<T, HostError>>>(
         &self,
         patience: Patience,
@@ -139,7 +140,7 @@ impl Server {
         self.travel(patience, call).await
     }
 
-    /// The same for one request whose errors are the connection's own.
+    /// Makes a single request whose errors are those of the connection, with slot and retries as in [`Server::carry`].
     pub async fn ask<T, F: Future<Output = Result<T, CallError>>>(
         &self,
         patience: Patience,
@@ -152,7 +153,7 @@ impl Server {
         asked.await
     }
 
-    /// The same without a turn, for what is no call.
+    /// Runs an operation with retries as in [`Server::carry`], but without taking a slot.
     pub async fn travel<T, F: Future<Output = Result<T, HostError>>>(
         &self,
         patience: Patience,
@@ -174,12 +175,13 @@ impl Server {
         }
     }
 
-    /// Waits until the tools of this connection have been listed. One that is lost before errs as a call of it would.
+    /// Waits until the tools of this connection have been listed. If the connection is lost before, returns the same
+    /// error as a call.
     pub async fn learned(&self, passage: &Passage, patience: Patience) -> Result<(), HostError> {
         self.reached(&self.listed, passage, patience).await
     }
 
-    /// Waits until everything this connection offers has been listed.
+    /// Waits until all lists of this connection have been read.
     pub async fn learned_all(&self, passage: &Passage, patience: Patience) -> Result<(), HostError> {
         self.reached(&self.listed_all, passage, patience).await
     }

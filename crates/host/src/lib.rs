@@ -1,10 +1,11 @@
-//! Many MCP servers as one, their tools under rules: the library to embed.
+//! An MCP host library: many MCP servers behind one permission gate.
 //!
-//! A [`Host`] keeps its servers connected and offers what they can do through one gate. [`Host::call`] calls a tool by
-//! server and name; [`Host::registry`] offers the same tools, and any others, by the names a model uses;
-//! [`Host::catalog`] is everything there is, as a value that does not change; [`Host::events`] is what happens.
+//! A [`Host`] keeps its servers connected and offers their tools through one gate. [`Host::call`] calls a tool by
+//! server and name. [`Host::registry`] offers the same tools and others under the names that a model uses.
+//! [`Host::catalog`] returns an immutable snapshot of all tools, resources and prompts. [`Host::events`] reports state
+//! changes and calls.
 //!
-//! A program that embeds it calls [`guard::run_if_asked`] first in `main`, so that no process of a server outlives it.
+//! An embedding program calls [`guard::run_if_asked`] first in `main`, so that no server process outlives it.
 
 #![forbid(unsafe_code)]
 #![warn(missing_docs)]
@@ -69,11 +70,11 @@ pub use status::{ConnectedStatus, OfferStatus, ServerStatus};
 pub use supervise::State;
 pub use trouble::Trouble;
 
-/// How people log in to servers.
+/// Logins to servers.
 pub use wharf_auth as auth;
-/// What guards the processes of servers.
+/// Supervision of server processes.
 pub use wharf_client::guard;
-/// Everything else the host's own interface is made of.
+/// Other types of the host's public interface.
 pub use wharf_client::{
     Answer, Authorizer, BudgetExceeded, BudgetScope, ByteBudget, CallError, ClosureServer, ConnectCause, ConnectError,
     ConnectOptions, Connection, Direction, GuardProgram, Inputs, Limits, LocalServer, NotAuthorized, NotSampled,

@@ -1,7 +1,7 @@
-//! Sees to it that somebody logs in where a server wants that: asks, and notices a login made elsewhere.
+//! Login flow of servers that require one: prompts for a login, and detects logins made by other processes.
 //!
-//! Nobody waits for it, and nobody is asked before it is known that a login can be had: the question is put when the
-//! page is about to be opened.
+//! It runs in the background. The prompt is shown only when the login page is about to be opened, that is, once a login
+//! is known to be possible.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Weak};
@@ -18,29 +18,29 @@ use crate::events::Event;
 use crate::server::Server;
 use crate::supervise::{Command, Standing, Stopped};
 
-/// How often it is looked whether somebody has logged in elsewhere, while a server waits for that.
+/// Interval of the check for a login by another process.
 const LOOK: Duration = Duration::from_secs(1);
 
-/// How long a question stays open: as long as somebody who said yes is waited for.
+/// Time after which an open prompt is withdrawn. It equals the time to complete a login after consent.
 const PATIENCE: Duration = Duration::from_secs(300);
 
-/// Who takes people to the login page of a server.
+/// Creates the browser for the login page of a server.
 pub(crate) type Visitors = Arc<dyn Fn(&ServerName, &HttpSpec) -> Arc<dyn Visitor> + Send + Sync>;
 
-/// Sees to it that somebody logs in. Dropped, it stops.
+/// A login flow in progress. Dropping it stops the flow.
 pub(crate) struct SeeingTo {
     _task: Stopped,
     asks: Arc<AtomicBool>,
 }
 
 impl SeeingTo {
-    /// Whether somebody is being asked or is at the page.
+    /// Reports whether a prompt is open or a login is in progress.
     pub fn is_asking(&self) -> bool {
         self.asks.load(Ordering::Acquire)
     }
 }
 
-/// Somebody is being asked, until it is dropped.
+/// Marks an open prompt until it is dropped.
 struct Asks(Arc<AtomicBool>);
 
 impl Drop for Asks {
@@ -50,7 +50,8 @@ impl Drop for Asks {
 }
 
 impl Context {
-    /// Waits for a login to a server that wants one, asking for it where somebody can be asked, and connects it then.
+    /// Starts the login flow of a server that requires a login. It prompts if possible, waits for a login and then
+    /// connects the server.
     pub fn see_to_login(self: &Arc<Self>, server: &Arc<Server>, standing: &Standing) -> Option<SeeingTo> {
         let account = Arc::clone(server.account(self)?);
         let person_helps = standing.trouble.as_ref()?.not_authorized().is_some_and(NotAuthorized::needs_person);
@@ -73,7 +74,7 @@ impl Context {
         Some(SeeingTo { _task: Stopped::new(task), asks })
     }
 
-    /// Asks a person to agree to more, after a call was turned away for want of that. The call itself has failed.
+    /// Prompts for additional scope after a call was rejected for lack of it. The call itself has failed.
     pub fn see_to_scope(self: &Arc<Self>, server: &Arc<Server>, error: &CallError) {
         let asks = error.needs_scope().is_some() && !server.membership.is_quiet();
         let (Some(account), true) = (server.account(self).map(Arc::clone), asks) else { return };
@@ -91,7 +92,7 @@ impl Context {
         });
     }
 
-    /// Takes a person who says yes to the page.
+    /// Returns a browser that asks for consent before it opens a page.
     fn asking_visitor(self: &Arc<Self>, server: &Server) -> Option<Arc<dyn Visitor>> {
         let (make, asker) = (self.options.visitors.as_ref()?, self.asker.clone()?);
         let visitor = make(&server.name, server.reach.http()?);
@@ -103,7 +104,7 @@ impl Context {
         let server = server.name.clone();
         match error {
             None => self.crier.tell(Event::LoggedIn { server }),
-            // Whoever said so knows it.
+            // The person declined, and needs no notification of that.
             Some(LoginError::Visit(VisitError::Declined) | LoginError::Denied(None)) => {}
             Some(error) => {
                 tracing::warn!(%server, "nobody could be logged in: {error}");
@@ -113,10 +114,10 @@ impl Context {
     }
 }
 
-/// Whom to take to the page, and that they are being asked.
+/// The browser to use, and the marker of the open prompt.
 type Question = (Arc<dyn Visitor>, Asks);
 
-/// Returns when somebody has logged in: who is asked, or somebody elsewhere, whose login has another mark.
+/// Waits for a login: the prompted one, or another one, which has a different fingerprint.
 async fn wait_for_login(
     context: &Weak<Context>,
     server: &Server,
@@ -127,16 +128,16 @@ async fn wait_for_login(
     tokio::select! {
         biased;
         () = &mut asked => {}
-        // It may be the very login that was asked for, which is about to return.
+        // It may be the prompted login itself, which is about to return.
         () = logged_in_elsewhere(account, mark) => drop(tokio::time::timeout(LOOK, asked).await),
     }
 }
 
-/// Returns when somebody who was asked has logged in; never, where nobody is asked or nothing comes of it.
+/// Waits for the prompted login. Pends forever if there is no prompt or the login fails.
 async fn asked(context: &Weak<Context>, server: &Server, account: &dyn ServerAccount, question: Option<Question>) {
     if let Some((visitor, asks)) = question {
         let login = account.log_in(visitor);
-        // Nobody is asked any more by the time that somebody else has the turn.
+        // The marker is dropped before another login gets the turn.
         let login = async move {
             let _asks = asks;
             login.await
@@ -152,7 +153,7 @@ async fn asked(context: &Weak<Context>, server: &Server, account: &dyn ServerAcc
     std::future::pending().await
 }
 
-/// Returns when there is another login than at first.
+/// Waits until the account has a login other than the first one.
 async fn logged_in_elsewhere(account: &dyn ServerAccount, first: Option<u64>) {
     loop {
         tokio::time::sleep(LOOK).await;
@@ -163,13 +164,13 @@ async fn logged_in_elsewhere(account: &dyn ServerAccount, first: Option<u64>) {
     }
 }
 
-/// A visitor that asks before each page.
+/// A browser that asks for consent before each page.
 struct Asking {
     visitor: Arc<dyn Visitor>,
     person: Person,
 }
 
-/// Whom to ask, and on whose behalf.
+/// The asker, and the server that a prompt concerns.
 #[derive(Clone)]
 struct Person {
     asker: Arc<dyn Asker>,
@@ -215,7 +216,7 @@ impl Visit for AskingVisit {
 }
 
 impl Person {
-    /// Asks whether the page may be opened. Dropped while it waits, the question is withdrawn.
+    /// Asks for consent to open the page. Dropping the future withdraws the question.
     async fn agrees(&self, page: &Page) -> Consent {
         let Self { asker, context, server } = self;
         if let Some(context) = context.upgrade() {
@@ -233,7 +234,7 @@ mod tests {
 
     use super::*;
 
-    /// Keeps questions, and never answers.
+    /// Stores questions and never answers.
     #[derive(Default)]
     struct Absent(Mutex<Vec<Ask>>);
 

@@ -1,8 +1,9 @@
-//! The log files of servers: what each writes to stderr, and when its process began and ended.
+//! Log files of servers: their stderr, and the starts and exits of their processes.
 //!
-//! `logs/<server>.log` beneath the state directory, and `.log.1` before it. Lines are handed to a thread that may block,
-//! so that neither a slow disk nor a full one reaches a server or a call: what cannot be written is lost, and counted for
-//! its own server, whose file says so. A server that floods takes no other's lines.
+//! The files are `logs/<server>.log` in the state directory and its predecessor `.log.1`. A dedicated thread writes
+//! them, so that neither a slow nor a full disk blocks a server or a call. Lines that cannot be written are lost; they
+//! are counted per server and the server's file reports the number. A server that floods its log does not displace
+//! other servers' lines.
 
 use std::collections::HashMap;
 use std::fmt;
@@ -15,21 +16,21 @@ use wharf_client::{ProcessLog, ProcessNote};
 use wharf_spec::{Shown, Timestamp};
 use wharf_store::LogFile;
 
-/// Lines of one server that wait to be written; more are lost.
+/// Maximum number of queued lines per server. Further lines are lost.
 const WAITING: usize = 256;
-/// How long a file that could not be opened is let be.
+/// Wait before reopening a file that could not be opened.
 const BEFORE_ANOTHER_TRY: Duration = Duration::from_secs(30);
-/// Bytes of a line that are kept.
+/// Maximum bytes of a line.
 const LONGEST_LINE: usize = 8 << 10;
-/// What one file may weigh before the next is begun.
+/// Size at which a file is rotated.
 const MOST_BYTES: u64 = 1 << 20;
-/// The most files that are kept open.
+/// Number of cached files above which all of them are closed.
 const MOST_OPEN: usize = 256;
 
-/// Writes the log files of servers. Nothing is made before there is something to write.
+/// Writer of the servers' log files. Nothing is created before the first line.
 pub struct ServerLogs {
     folder: PathBuf,
-    /// Bounded by the lines that may wait, for each server.
+    /// Queue to the writer. Unbounded, but limited per server by [`WAITING`].
     lines: OnceLock<mpsc::UnboundedSender<Task>>,
     tallies: Arc<Tallies>,
 }
@@ -37,31 +38,31 @@ pub struct ServerLogs {
 /// One line of a log file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct LogLine<'a> {
-    /// When, as RFC 3339 has it.
+    /// Time in RFC 3339 format.
     pub time: &'a str,
-    /// Who says it.
+    /// Source of the line.
     pub voice: Voice,
-    /// What: escaped, and without the server's secrets.
+    /// Text: escaped, and without the server's secrets.
     pub text: &'a str,
 }
 
-/// Who says a line of a log file.
+/// Source of a log line.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Voice {
-    /// The server, on stderr.
+    /// The server's stderr.
     Server,
-    /// Wharf, of the server's process.
+    /// Wharf, about the server's process.
     Wharf,
 }
 
-/// What waits and what was lost, by server. Those of which neither is so are not in it.
+/// Queued and lost lines by server. Servers that have neither are absent.
 #[derive(Default)]
 struct Tallies(Mutex<HashMap<String, Tally>>);
 
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
 struct Tally {
     waiting: usize,
-    /// Lost, and not yet told in its file.
+    /// Lost lines not yet reported in the file.
     lost: u64,
 }
 
@@ -71,17 +72,21 @@ enum Task {
 }
 
 impl ServerLogs {
-    /// The log files beneath a state directory.
+    /// Creates the log files of a state directory.
     pub fn beneath(state: &Path) -> Self {
         Self { folder: state.join("logs"), lines: OnceLock::new(), tallies: Arc::default() }
     }
 
-    /// The directory they are in.
+    /// Returns the directory of the files.
     pub fn folder(&self) -> &Path {
         &self.folder
     }
 
-    /// Waits until everything noted so far is written, or lost. Dropped while it waits, the rest is written all the same.
+    /// Waits until all lines so far are written or lost.
+    ///
+    /// # Cancel safety
+    ///
+    /// Dropping the future does not affect the writing.
     pub async fn flush(&self) {
         let Some(lines) = self.lines.get() else { return };
         let (done, flushed) = oneshot::channel();
@@ -93,7 +98,7 @@ impl ServerLogs {
     fn push(&self, server: &str, line: String) {
         let lines = self.lines.get_or_init(|| start(Writer::new(self.folder.clone(), Arc::clone(&self.tallies))));
         if self.tallies.admits(server) {
-            // Fails only where there is no thread to write anything.
+            // Fails only if the writer thread could not be started.
             let _ = lines.send(Task::Write { server: server.to_owned(), line });
         }
     }
@@ -112,7 +117,7 @@ impl ProcessLog for ServerLogs {
 }
 
 impl Tallies {
-    /// Whether one more line of a server may wait. It is counted: as one that waits, or as lost.
+    /// Reports whether another line of a server may be queued. Counts it as queued or as lost.
     fn admits(&self, server: &str) -> bool {
         let mut tallies = self.locked();
         let tally = tallies.entry(server.to_owned()).or_default();
@@ -125,7 +130,7 @@ impl Tallies {
         admitted
     }
 
-    /// Notes that a line of a server waits no longer, and gives how many were lost.
+    /// Records that a queued line was taken. Returns the number of lost lines.
     fn taken(&self, server: &str) -> u64 {
         self.change(server, |tally| {
             tally.waiting = tally.waiting.saturating_sub(1);
@@ -137,7 +142,7 @@ impl Tallies {
         self.change(server, |tally| tally.lost += 1);
     }
 
-    /// Notes that so many that were lost have been told of.
+    /// Records that lost lines have been reported.
     fn told(&self, server: &str, lost: u64) {
         self.change(server, |tally| tally.lost = tally.lost.saturating_sub(lost));
     }
@@ -157,7 +162,7 @@ impl Tallies {
     }
 }
 
-/// The name of a server's log file. What is no letter, digit, `-` or `_` does not get into it.
+/// Returns the name of a server's log file. Characters other than ASCII letters, digits, `-` and `_` are replaced.
 pub fn log_file_name(server: &str) -> String {
     let fits = |letter: char| letter.is_ascii_alphanumeric() || matches!(letter, '-' | '_');
     let plain: String = server.chars().take(64).map(|letter| if fits(letter) { letter } else { '_' }).collect();
@@ -175,7 +180,7 @@ impl fmt::Display for LogLine<'_> {
 }
 
 impl<'a> LogLine<'a> {
-    /// Reads a line as it is written; nothing where it is none.
+    /// Parses a line of a log file. Returns `None` if it is malformed.
     pub fn read(line: &'a str) -> Option<Self> {
         let (time, rest) = line.split_once(' ')?;
         let (mark, text) = rest.split_once(' ')?;
@@ -190,11 +195,11 @@ impl<'a> LogLine<'a> {
     }
 }
 
-/// Starts the thread that writes. It ends when nobody has anything to write any more.
+/// Starts the writer thread. It ends when the senders are dropped.
 fn start(writer: Writer) -> mpsc::UnboundedSender<Task> {
     let (sender, tasks) = mpsc::unbounded_channel();
     let thread = std::thread::Builder::new().name("wharf-logs".to_owned());
-    // A thread of its own: a runtime waits for its blocking threads to end.
+    // A dedicated thread, because a runtime waits for its blocking threads on shutdown.
     let started = thread.spawn(move || writer.run(tasks));
     if let Err(error) = started {
         tracing::warn!("the logs of servers cannot be written: {error}");
@@ -211,7 +216,7 @@ struct Writer {
 /// The file of a server.
 enum Slot {
     Open(LogFile),
-    /// It could not be had; when that was last tried.
+    /// The file could not be opened. Holds the time of the last attempt.
     Failed(Instant),
 }
 
@@ -241,7 +246,7 @@ impl Writer {
         }
     }
 
-    /// Opens the file of a server, unless it is open or could not be opened a moment ago.
+    /// Opens the file of a server, unless it is open or failed to open recently.
     fn open(&mut self, server: &str, now: Instant) {
         let failed_before = match self.files.get(server) {
             Some(Slot::Open(_)) => return,
@@ -254,7 +259,7 @@ impl Writer {
         let slot = match LogFile::open(&self.folder.join(log_file_name(server)), MOST_BYTES) {
             Ok(file) => Slot::Open(file),
             Err(error) => {
-                // Told once: it may stay so for as long as the host runs.
+                // Reported once: the failure may last as long as the host.
                 if !failed_before {
                     tracing::warn!(server, "its log cannot be written: {error}");
                 }
@@ -312,7 +317,7 @@ mod tests {
         assert_eq!(std::fs::read_to_string(state.path().join("logs")).unwrap(), "no directory");
     }
 
-    /// What a log file says, without the times.
+    /// Returns the texts of a log file without the times.
     fn said(logs: &Path, server: &str) -> Vec<String> {
         let text = std::fs::read_to_string(logs.join(log_file_name(server))).unwrap();
         text.lines().map(|line| LogLine::read(line).unwrap().text.to_owned()).collect()
@@ -323,7 +328,7 @@ mod tests {
         let state = tempfile::tempdir().unwrap();
         let logs = ServerLogs::beneath(state.path());
         let (sender, tasks) = mpsc::unbounded_channel();
-        // Nothing is written yet, as on a slow disk.
+        // No writer runs yet, as with a slow disk.
         logs.lines.set(sender).unwrap();
         let note = |server: &str, text: &str| logs.note(server, UNIX_EPOCH, ProcessNote::Wrote(text));
         note("calm", "before");

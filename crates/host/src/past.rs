@@ -1,4 +1,4 @@
-//! What the audit log tells of calls: how often which tool was called, how that ended and how long it took.
+//! Call statistics from the audit log.
 
 use std::collections::BTreeMap;
 use std::io;
@@ -10,34 +10,38 @@ use serde::Deserialize;
 use crate::audit;
 use crate::stats::{Count, ToolStats};
 
-/// Tools counted one by one; what is named beyond that is counted together.
+/// Maximum number of tools counted individually. Further tools share one entry.
 const MOST_TOOLS: usize = 10_000;
 
-/// The calls of a time, by server and tool.
+/// Calls of a period, by server and tool.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct PastCalls {
-    /// In the order of servers and tools.
+    /// Statistics, sorted by server and tool.
     pub tools: Vec<PastTool>,
-    /// Lines of the log that could not be read.
+    /// Number of log lines that could not be read.
     pub unread: u64,
 }
 
-/// The calls of one tool.
+/// Calls of one tool.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct PastTool {
-    /// Whose tool it is; nobody's, for tools of the host's own.
+    /// The tool's server, or `None` for the host's own tools.
     pub server: Option<String>,
-    /// How often and how long.
+    /// Call count and latencies.
     pub stats: ToolStats,
-    /// When it was last called.
+    /// Time of the last call.
     pub last: SystemTime,
 }
 
-/// Reads what was called since then from the audit log of a state directory. Blocks.
+/// Reads the calls since a point in time from the audit log of a state directory. Blocks.
 ///
-/// Memory is bounded whatever the log holds; a log that is not there has no calls.
+/// Memory use is bounded regardless of the log's size. A missing log contains no calls.
+///
+/// # Errors
+///
+/// Returns an error if the log cannot be read.
 pub fn past_calls(state: &Path, since: SystemTime) -> io::Result<PastCalls> {
     let since = since.duration_since(UNIX_EPOCH).unwrap_or_default();
     let since = u64::try_from(since.as_millis()).unwrap_or(u64::MAX);
@@ -62,7 +66,7 @@ pub fn past_calls(state: &Path, since: SystemTime) -> io::Result<PastCalls> {
     Ok(PastCalls { tools: counts.into_iter().map(told).collect(), unread: unread + strange })
 }
 
-/// A line of the log, as far as it matters here.
+/// The fields of a log line that matter here.
 #[derive(Deserialize)]
 #[serde(tag = "event", rename_all = "snake_case")]
 enum Line {

@@ -1,4 +1,4 @@
-//! A call that has passed the gate and that somebody else makes.
+//! A permitted call that is made outside the host.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -19,9 +19,10 @@ use crate::error::HostError;
 use crate::lane::Patience;
 use crate::server::Server;
 
-/// One call that may be made on the connection of its server: for what the host has no words for, such as tasks.
+/// Permission for one call on the server's connection, for requests that the host does not support itself, such as
+/// tasks.
 ///
-/// It counts as a call until it is told how it ended. Dropped before that, it is written down as withdrawn.
+/// It counts as a call until [`Permit::ended`]. Dropping it before that records the call as withdrawn.
 pub struct Permit {
     context: Arc<Context>,
     server: Arc<Server>,
@@ -32,11 +33,11 @@ pub struct Permit {
     timeout: Option<Duration>,
     began: Instant,
     is_over: bool,
-    /// The server is given only so many calls at once.
+    /// Holds one of the server's concurrent-call slots.
     _turn: Option<OwnedSemaphorePermit>,
 }
 
-/// What is to be permitted.
+/// A request for a permit.
 #[derive(Clone, Copy)]
 struct Wanted<'a> {
     context: &'a Arc<Context>,
@@ -53,23 +54,23 @@ impl Permit {
     ) -> Result<Self, HostError> {
         let wanted = Wanted { context, arguments, options };
         match wanted.ask(id).await {
-            // Its server was started anew and describes it differently. What it is now may be permitted as well.
+            // The server was restarted and changed the tool's definition. The new definition may be permitted as well.
             Err(HostError::Refused(refusal)) if refusal.reason == RefusalReason::ApprovalStale => wanted.ask(id).await,
             outcome => outcome,
         }
     }
 
-    /// The connection to call it on.
+    /// Returns the connection for the call.
     pub fn connection(&self) -> &Connection {
         &self.connection
     }
 
-    /// How long it may take, where that is said: for this call, for the tool or for its server.
+    /// Returns the configured timeout, if any: of this call, of the tool or of its server.
     pub fn timeout(&self) -> Option<Duration> {
         self.timeout
     }
 
-    /// Says how the call ended.
+    /// Records the end of the call.
     pub fn ended(mut self, outcome: Result<&ToolResult, &CallError>) {
         match outcome {
             Ok(result) if result.is_error => self.note(&Ended::ToolFailed),
@@ -97,7 +98,7 @@ impl Wanted<'_> {
         let mut server = self.context.server(id.server.as_str())?;
         let began = Instant::now();
         let mut outcome = self.enter(&server, &tool, began).await;
-        // Its server may have been replaced while it waited.
+        // The server may have been replaced during the wait.
         while let Some(other) = self.context.successor(&server, &outcome) {
             server = other;
             outcome = self.enter_anew(&server, &tool, began).await;
@@ -105,7 +106,7 @@ impl Wanted<'_> {
         outcome
     }
 
-    /// Goes to the server that took the place of the one it was for: another one, which may be trusted less.
+    /// Requests the permit from the server's replacement, which may be trusted less.
     async fn enter_anew(
         self,
         server: &Arc<Server>,
@@ -116,12 +117,12 @@ impl Wanted<'_> {
         self.enter(server, tool, began).await
     }
 
-    /// Waits for a turn and for the server, as a call does.
+    /// Waits for a free slot and for the server, as a call does.
     async fn enter(self, server: &Arc<Server>, tool: &Arc<CatalogTool>, began: Instant) -> Result<Permit, HostError> {
         let timeout = self.options.call.timeout.or_else(|| server.kept.load().timeout(&tool.id.tool));
         let patience = Patience::since(began, timeout.unwrap_or(self.context.options.limits.call));
         let turn = server.turn(patience).await?;
-        // It counts while it waits: the server is not stopped for want of use meanwhile.
+        // Counts as a use during the wait, so that the server is not stopped as idle.
         let entered = server.travel(patience, |passage| async move {
             server.learned(&passage, patience).await?;
             self.context.still_used(server, tool, 0)?;

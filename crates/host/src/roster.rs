@@ -1,4 +1,4 @@
-//! Which servers there are: what is added, taken off and replaced when that changes.
+//! Changes of the set of servers: additions, removals and replacements.
 
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
@@ -8,23 +8,23 @@ use wharf_spec::{ServerEntry, ServerName};
 use crate::host::Host;
 use crate::server::{Reach, Server, Told};
 
-/// What became of every server when the set of them was changed.
+/// Result of a change of the server set.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Changes {
-    /// New ones.
+    /// Added servers.
     pub added: Vec<ServerName>,
-    /// Those that are gone.
+    /// Removed servers.
     pub removed: Vec<ServerName>,
-    /// Those that are reached or kept in another way.
+    /// Servers with a different command, address or settings.
     pub changed: Vec<ServerName>,
-    /// Those nothing was done about.
+    /// Servers left as they were.
     pub unchanged: Vec<ServerName>,
-    /// Those that could not be taken as they were given, and why.
+    /// Servers with invalid entries, and the reasons.
     pub errors: Vec<(ServerName, String)>,
 }
 
-/// The servers by their names. A name that stands twice is an error, and the first one holds.
+/// Returns the configurations by name. A duplicate name is an error; the first entry applies.
 pub(crate) fn told(entries: Vec<ServerEntry>) -> (BTreeMap<ServerName, Told>, Vec<(ServerName, String)>) {
     let (mut wanted, mut errors) = (BTreeMap::new(), Vec::new());
     for ServerEntry { name, spec, settings } in entries {
@@ -37,7 +37,7 @@ pub(crate) fn told(entries: Vec<ServerEntry>) -> (BTreeMap<ServerName, Told>, Ve
     (wanted, errors)
 }
 
-/// Makes these the servers that are started or dialled. Those in this process stay.
+/// Replaces the set of configured servers. In-process servers stay.
 pub(crate) async fn change(host: &Host, wanted: BTreeMap<ServerName, Told>) -> Changes {
     let context = host.context();
     let _one_at_a_time = context.changing.acquire().await;
@@ -61,13 +61,13 @@ pub(crate) async fn change(host: &Host, wanted: BTreeMap<ServerName, Told>) -> C
     for (name, told) in wanted {
         match before.get(&name) {
             Some(server) if matches!(server.reach, Reach::Local(_)) => {}
-            // A server that is defined elsewhere is another one, even if it is reached in the same way.
+            // A server defined in another place is a different one, even if its spec is equal.
             Some(server) if server.reach.is_same(&told.reach) && server.origin() == told.settings.origin => {
                 let same = server.kept.load().is_told(&told.settings);
                 if same { &mut changes.unchanged } else { &mut changes.changed }.push(name);
                 if !same {
                     let number = server.keep(told.settings);
-                    // First: what may not be used offers nothing.
+                    // Wait first: a disabled server must not publish tools.
                     server.has_obeyed(number).await;
                     context.filter_anew(server).await;
                 }
@@ -84,7 +84,7 @@ pub(crate) async fn change(host: &Host, wanted: BTreeMap<ServerName, Told>) -> C
     leaving.extend(changes.removed.iter().filter_map(|name| before.get(name).cloned()));
     leaving.iter().for_each(|server| context.rules.forget(&server.name));
     context.take_servers(after);
-    // Only now: whoever finds that its server has left finds the one that took its place.
+    // Last: a caller that finds its server leaving then finds the replacement.
     leaving.iter().for_each(|server| server.leave());
     changes.removed.sort();
     changes

@@ -1,4 +1,4 @@
-//! One server as the host knows it: what everybody but its supervisor holds.
+//! The host's view of a server, shared by all components except its supervisor.
 
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
@@ -19,47 +19,47 @@ use crate::trouble::Trouble;
 use crate::usage::Usage;
 use crate::watching::Watched;
 
-/// Makes a server that lives in this process, once for every connection.
+/// Creates an in-process server, once for every connection.
 pub type LocalFactory = Arc<dyn Fn() -> Result<Box<dyn LocalServer>, String> + Send + Sync>;
 
-/// How a server is reached.
+/// The way to connect to a server.
 #[derive(Clone)]
 pub(crate) enum Reach {
-    /// By starting or dialling it.
+    /// Start or dial it.
     Spec(Box<ServerSpec>),
-    /// By making it.
+    /// Create it in this process.
     Local(LocalFactory),
 }
 
-/// What a host is told of a server.
+/// Desired configuration of one server, from the builder or from [`Host::set_servers`](crate::host::Host::set_servers).
 #[derive(Clone)]
 pub(crate) struct Told {
     pub reach: Reach,
     pub settings: ServerSettings,
-    /// What somebody has said about the server that had this place before.
+    /// Manual override inherited from the server that this one replaces.
     pub by_hand: Option<Admission>,
 }
 
-/// A server of the host. Whoever holds it can command it, wait for it and call it.
+/// A server of the host. It can be commanded, awaited and called.
 pub(crate) struct Server {
     pub name: ServerName,
-    /// Tells one server of a name from another that took its place.
+    /// Distinguishes a server from its replacement of the same name.
     pub generation: u64,
     pub reach: Reach,
     pub kept: ArcSwap<Kept>,
-    /// Bounded by how often somebody commands it.
+    /// Messages to the supervisor. Unbounded, but limited by the rate of commands.
     pub words: mpsc::UnboundedSender<Word>,
-    /// How many commands were sent, and how many of them have been obeyed.
+    /// Numbers of commands sent and completed.
     pub sent: Mutex<u64>,
     pub obeyed: watch::Sender<u64>,
-    /// What it offers is to be put on the shelf anew, because it is kept in another way.
+    /// Signals that the settings have changed and the section has to be published again.
     pub anew: Notify,
-    /// Somebody needs it.
+    /// Signals that a call needs the server.
     pub wanted: Notify,
     pub standing: watch::Receiver<Standing>,
-    /// The number of the attempt whose tools are on the shelf: what calls wait for.
+    /// Epoch whose tools are published. Calls wait for it.
     pub listed: watch::Sender<u64>,
-    /// The number of the attempt of which everything is on the shelf.
+    /// Epoch whose lists are all published.
     pub listed_all: watch::Sender<u64>,
     pub usage: Usage,
     pub stats: Stats,
@@ -68,28 +68,28 @@ pub(crate) struct Server {
     pub membership: Membership,
 }
 
-/// What a supervisor is told.
+/// A message to the supervisor.
 #[derive(Debug, Clone)]
 pub(crate) enum Word {
     Do(Command),
-    /// A call by the connection of this attempt was turned away for want of a login.
+    /// A call on the connection of this epoch was rejected for lack of a login.
     TurnedAway {
         epoch: u64,
         error: CallError,
     },
-    /// A call was turned away for want of something that a person can agree to.
+    /// A call was rejected for lack of a scope that a person can grant.
     WantsMore(CallError),
-    /// Take the server off, and be done.
+    /// Disconnect the server and end the supervision.
     Leave,
 }
 
-/// How a server is kept, in the form calls need it.
+/// Effective settings of a server, in the form that calls need.
 pub(crate) struct Kept {
-    /// As it was told.
+    /// Settings as configured.
     told: ServerSettings,
-    /// What somebody has said since, which holds until something else is told.
+    /// Manual override, valid until the configured setting changes.
     by_hand: Option<Admission>,
-    /// As it is.
+    /// Settings in effect.
     pub settings: ServerSettings,
     pub filter: Filter,
     pub tool_timeouts: Vec<(Glob, Duration)>,
@@ -108,17 +108,18 @@ impl Kept {
         Self { told, by_hand, settings, filter, tool_timeouts, slots }
     }
 
-    /// Whether this is what it was told already.
+    /// Reports whether these are the configured settings already.
     pub fn is_told(&self, told: &ServerSettings) -> bool {
         self.told == *told
     }
 
-    /// What somebody has said, for a server of these settings: nothing, where they say something else than before.
+    /// Returns the manual override for a server with these settings, or `None` if their admission differs from the
+    /// current one.
     pub fn by_hand(&self, told: &ServerSettings) -> Option<Admission> {
         self.by_hand.filter(|_| told.admission == self.told.admission)
     }
 
-    /// How long a call of this tool may take, where that is said.
+    /// Returns the configured timeout of a tool, if any.
     pub fn timeout(&self, tool: &str) -> Option<Duration> {
         let own = self.tool_timeouts.iter().find(|(glob, _)| glob.matches(tool)).map(|(_, time)| *time);
         own.or(self.settings.timeout)
@@ -131,12 +132,13 @@ impl Kept {
 }
 
 impl Reach {
-    /// Whether both lead to the same server. What is made here is never the same: nobody can tell.
+    /// Reports whether both connect to the same server. In-process factories are never equal, because they cannot be
+    /// compared.
     pub fn is_same(&self, other: &Self) -> bool {
         matches!((self, other), (Self::Spec(one), Self::Spec(other)) if one == other)
     }
 
-    /// How it is dialled, where it is.
+    /// Returns the HTTP spec of a remote server.
     pub fn http(&self) -> Option<&HttpSpec> {
         let Self::Spec(spec) = self else { return None };
         match &**spec {
@@ -145,7 +147,7 @@ impl Reach {
         }
     }
 
-    /// How it is spoken to, in a word.
+    /// Returns the name of the transport.
     pub fn transport(&self) -> &'static str {
         match self {
             Self::Local(_) => "in-process",
@@ -159,14 +161,14 @@ impl Reach {
 }
 
 impl Server {
-    /// Returns where it is defined.
+    /// Returns the place of the server's definition.
     pub fn origin(&self) -> ServerOrigin {
         self.kept.load().settings.origin.clone()
     }
 
-    /// Starts, dials or makes the server, and agrees with it on a revision.
+    /// Starts, dials or creates the server and negotiates a protocol revision.
     ///
-    /// Dropped while it waits, whatever it has begun is ended.
+    /// Dropping the future stops everything it has started.
     pub async fn reach(&self, context: &Context) -> Result<Connection, Trouble> {
         self.note_login(context).await;
         let options = self.connect_options(context);
@@ -190,17 +192,17 @@ impl Server {
         options
     }
 
-    /// Tells the supervisor to do something; what is given is for [`Server::has_obeyed`].
+    /// Sends a command to the supervisor. Returns its number for [`Server::has_obeyed`].
     pub fn command(&self, command: Command) -> u64 {
-        // Locked while it is sent: commands are obeyed in the order of their numbers.
+        // Locked during the send, so that commands are processed in the order of their numbers.
         let mut sent = self.sent.lock().unwrap_or_else(PoisonError::into_inner);
         *sent += 1;
-        // Fails only when the server is being taken off, and then it does not matter.
+        // Fails only if the server is being removed, and then the command is irrelevant.
         let _ = self.words.send(Word::Do(command));
         *sent
     }
 
-    /// Tells the supervisor of a call that was turned away for want of a login, or of something it has to cover.
+    /// Tells the supervisor that a call was rejected for lack of a login or of a scope.
     pub fn turned_away(&self, epoch: u64, error: &CallError) {
         if error.needs_login() {
             let _ = self.words.send(Word::TurnedAway { epoch, error: error.clone() });
@@ -209,18 +211,18 @@ impl Server {
         }
     }
 
-    /// Tells the supervisor to take the server off for good.
+    /// Tells the supervisor to end permanently.
     pub fn leave(&self) {
         let _ = self.words.send(Word::Leave);
     }
 
-    /// Keeps the server in another way from now on.
+    /// Applies new settings.
     pub fn keep(&self, told: ServerSettings) -> u64 {
         let by_hand = self.kept.load().by_hand(&told);
         self.keep_as(told, by_hand)
     }
 
-    /// Switches the server on or off until it is told something else.
+    /// Enables or disables the server until its configured setting changes.
     pub fn admit(&self, admission: Admission) -> u64 {
         self.keep_as(self.kept.load().told.clone(), Some(admission))
     }
@@ -229,7 +231,7 @@ impl Server {
         let before = self.kept.load();
         let mut kept = Kept::new(told, by_hand);
         if kept.settings.max_concurrent == before.settings.max_concurrent {
-            // Calls under way count for those to come.
+            // Share the semaphore, so that calls in progress count towards the limit.
             kept.slots = before.slots.clone();
         }
         let keeping = kept.keeping();
@@ -237,7 +239,7 @@ impl Server {
         self.command(Command::Keep(keeping))
     }
 
-    /// Waits until the supervisor has done so many things.
+    /// Waits until the supervisor has processed the command of this number.
     pub async fn has_obeyed(&self, number: u64) {
         let mut obeyed = self.obeyed.subscribe();
         let mut standing = self.standing.clone();
@@ -247,13 +249,13 @@ impl Server {
             }
             tokio::select! {
                 _ = obeyed.changed() => {}
-                // The supervisor is gone.
+                // The supervisor has ended.
                 changed = standing.changed() => if changed.is_err() { return },
             }
         }
     }
 
-    /// Waits for the attempt under way, if there is one, and says whether the server is ready.
+    /// Waits for the current connection attempt, if there is one. Returns an error unless the server is ready.
     pub async fn attempted(&self) -> Result<(), HostError> {
         let mut standing = self.standing.clone();
         let found = standing.wait_for(|standing| standing.state != State::Connecting).await;
@@ -261,7 +263,7 @@ impl Server {
         if standing.state == State::Ready { Ok(()) } else { Err(self.unavailable(&standing)) }
     }
 
-    /// Waits until nothing more is to be expected of the server by itself, and its lists have been read.
+    /// Waits until the server's state is settled and its lists have been read.
     pub async fn settled(&self) {
         let mut standing = self.standing.clone();
         let mut listed = self.listed_all.subscribe();

@@ -1,4 +1,4 @@
-//! What servers may ask of us, turned into questions to a person.
+//! Services that the host provides to servers: elicitation, sampling, roots and logging.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError, Weak};
@@ -15,11 +15,11 @@ use crate::ask::{Ask, Asker, ElicitationAsk, PageAsk, SamplingAsk, put};
 use crate::context::Context;
 use crate::events::Event;
 
-/// Tokens a server may have generated for it in a day.
+/// Maximum number of tokens generated for one server per day.
 const TOKENS_A_DAY: u64 = 100_000;
 const DAY: Duration = Duration::from_secs(24 * 3600);
 
-/// What the host does for its servers: only what somebody is there for.
+/// Builds the services of the host. Elicitation, sampling and roots are declared only if the host can provide them.
 pub(crate) fn services(context: &Arc<Context>) -> Services {
     let logs = Logs(Arc::downgrade(context));
     let mut services = Services::default().logs(LogLevel::Info, logs).tasks();
@@ -37,7 +37,7 @@ pub(crate) fn services(context: &Arc<Context>) -> Services {
     services
 }
 
-/// Takes what servers log to the host's events.
+/// Publishes servers' log messages as events.
 struct Logs(Weak<Context>);
 
 impl LogSink for Logs {
@@ -48,7 +48,7 @@ impl LogSink for Logs {
     }
 }
 
-/// The directories servers may ask for: those a person has named.
+/// The directories that servers may request, as configured.
 struct Roots(Vec<Root>);
 
 impl RootsSource for Roots {
@@ -57,7 +57,7 @@ impl RootsSource for Roots {
     }
 }
 
-/// Puts what servers ask to a person.
+/// Forwards servers' elicitations to the asker.
 struct Person {
     asker: Arc<dyn Asker>,
     context: Weak<Context>,
@@ -100,28 +100,28 @@ impl Elicitor for Person {
     }
 }
 
-/// The field of a form that asks for a secret; escaped.
+/// Returns the name of a form field that asks for a secret, escaped.
 fn asks_for_secret(question: &Elicitation) -> Option<String> {
     let Elicitation::Form(form) = question else { return None };
     let field = form.secret_field()?;
     Some(wharf_spec::Untrusted::new(field.name.as_str()).shortened(60).to_string())
 }
 
-/// Lets servers use the model: without tools, without context, and not without end.
+/// Forwards sampling requests to the asker, without tools or context and within a daily token budget.
 struct Model {
     asker: Arc<dyn Asker>,
     context: Weak<Context>,
     spent: Mutex<HashMap<ServerName, Spent>>,
 }
 
-/// What a server has had generated since.
+/// Tokens used by one server since the given time.
 struct Spent {
     since: Instant,
     tokens: u64,
 }
 
 impl Model {
-    /// Takes from the server's budget, if there is enough.
+    /// Takes tokens from the server's budget. Returns false if too few are left.
     fn spend(&self, server: &ServerName, tokens: u64) -> bool {
         let now = Instant::now();
         let mut spent = self.spent.lock().unwrap_or_else(PoisonError::into_inner);
@@ -156,7 +156,7 @@ impl Sampler for Model {
     }
 }
 
-/// The request without what would show a server the conversation or lend it tools.
+/// Removes the fields that would give the server access to the conversation or to tools.
 fn bare(request: SamplingRequest) -> Option<SamplingRequest> {
     let bounds = Bounds::default();
     let mut members: serde_json::Map<String, serde_json::Value> = request.raw.decode(&bounds).ok()?;
@@ -170,7 +170,7 @@ fn bare(request: SamplingRequest) -> Option<SamplingRequest> {
 mod tests {
     use super::*;
 
-    /// Says to be done with every page.
+    /// Confirms every page.
     struct Reader;
 
     impl Asker for Reader {
@@ -182,7 +182,7 @@ mod tests {
         }
     }
 
-    /// Answers nothing.
+    /// Drops every question.
     struct Absent;
 
     impl Asker for Absent {

@@ -1,4 +1,4 @@
-//! The one place that changes what is offered: the catalog, and the registry beside it.
+//! Publication of the catalog and of the tool registry. Nothing else changes them.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -12,24 +12,25 @@ use crate::catalog::{Catalog, CatalogTool, Freshness, Section};
 use crate::server::Server;
 use crate::supervise::Way;
 
-/// Makes a tool of the registry from one of the catalog.
+/// Adapts a catalog tool to a registry tool.
 pub(crate) type Adapt = Box<dyn Fn(&Arc<CatalogTool>) -> Arc<dyn Tool> + Send + Sync>;
 
-/// What became of something that was to be put on the shelf.
+/// Outcome of publishing a section.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Put {
-    /// It is there, and is what was there.
+    /// Published, and equal to the previous section.
     Same,
-    /// It is there.
+    /// Published, and different from the previous section.
     Changed,
-    /// Its server may not offer it any more.
+    /// Not published: the server may not offer tools any more, or the section is outdated.
     Refused,
 }
 
-/// What all servers offer. Reading takes no lock; changing it takes one for a few lines.
+/// The published catalog of all servers. Reading takes no lock; a change takes a short one.
 pub(crate) struct Shelf {
     catalog: ArcSwap<Catalog>,
-    /// Which server of a name has put its section here: one that took its place is not withdrawn with it.
+    /// Generation of the server that published each name's section. A replaced server cannot unpublish its
+    /// replacement's section.
     owners: Mutex<HashMap<ServerName, u64>>,
     version: watch::Sender<u64>,
     registry: Arc<Registry>,
@@ -46,12 +47,12 @@ impl Shelf {
         self.catalog.load_full()
     }
 
-    /// The catalog for a moment's look, which is cheaper still.
+    /// Returns a guard on the catalog, which is cheaper than [`Self::catalog`] for a short read.
     pub fn peek(&self) -> arc_swap::Guard<Arc<Catalog>> {
         self.catalog.load()
     }
 
-    /// Changes with every change of the catalog.
+    /// Returns a receiver of the catalog's version, which changes with every publication.
     pub fn changes(&self) -> watch::Receiver<u64> {
         self.version.subscribe()
     }
@@ -60,17 +61,17 @@ impl Shelf {
         &self.registry
     }
 
-    /// Returns what this very server has put here; what another server of its name offered is none of its own.
+    /// Returns the section published by this server, ignoring that of an earlier server of the same name.
     pub fn section_of(&self, server: &Server) -> Option<Arc<Section>> {
         let owners = self.owners.lock().unwrap_or_else(PoisonError::into_inner);
         let is_own = owners.get(&server.name) == Some(&server.generation);
         is_own.then(|| self.catalog.load().section(server.name.as_str()).map(Arc::clone)).flatten()
     }
 
-    /// Puts what a server offers in the place of what it offered, if it may still offer anything.
+    /// Replaces a server's section, if the server may still offer tools.
     ///
-    /// A server that is taken off is taken off first and withdrawn afterwards, so that nothing it put here can stay. What
-    /// it once listed never takes the place of what it lists.
+    /// A server that is removed changes its state first and is unpublished afterwards, so that none of its sections can
+    /// remain. A cached section never replaces a live one.
     pub fn put(&self, server: &Server, epoch: u64, section: Section) -> Put {
         let section = Arc::new(section);
         let tools: Vec<Arc<dyn Tool>> = section.offered().map(|tool| (self.adapt)(tool)).collect();
@@ -93,7 +94,7 @@ impl Shelf {
         if same { Put::Same } else { Put::Changed }
     }
 
-    /// Takes away what a server offered; says whether there was anything.
+    /// Removes a server's section. Returns whether there was one.
     pub fn withdraw(&self, server: &Server) -> bool {
         let mut owners = self.owners.lock().unwrap_or_else(PoisonError::into_inner);
         if owners.get(&server.name) != Some(&server.generation) {

@@ -1,4 +1,4 @@
-//! From what a server lists to what is on the shelf, and from what it once listed.
+//! Conversion of live and cached lists to published catalog sections.
 
 use std::sync::Arc;
 
@@ -15,17 +15,17 @@ use crate::server::{Reach, Server};
 use crate::shelf::Put;
 use wharf_inspect::{inspect, is_quarantined};
 
-/// A section that was to be put on the shelf, in numbers.
+/// Outcome of publishing a section, with counts.
 struct SectionPut {
     put: Put,
-    /// Tools that are offered, that were found, and that are withheld.
+    /// Numbers of tools that are offered, listed and withheld.
     tools: usize,
     found: usize,
     withheld: usize,
 }
 
 impl Context {
-    /// Puts on the shelf what a connected server lists. What it has not been asked for yet stays as it was.
+    /// Publishes the lists of a connected server. Lists that have not been requested yet keep their previous content.
     pub async fn shelve(self: &Arc<Self>, server: &Arc<Server>, epoch: u64, lists: &Lists, connection: &Connection) {
         let mut listed = listed(lists, connection);
         let offered = &connection.facts().capabilities;
@@ -37,7 +37,7 @@ impl Context {
             if offered.prompts {
                 carry_over(&lists.prompts, &mut listed.prompts, &before.prompts);
             }
-            // What was learned on an earlier connection is known, if old.
+            // Lists from an earlier connection are known, although possibly outdated.
             listed.unasked.retain(|list| before.unasked.contains(list));
         }
         let Some(SectionPut { put: Put::Changed, tools, found, withheld }) =
@@ -49,16 +49,17 @@ impl Context {
         self.crier.tell(Event::Catalog { server: server.name.clone(), tools });
     }
 
-    /// Takes from the shelf what a server offered.
+    /// Unpublishes a server's section.
     pub fn withdraw(&self, server: &Server) {
         if self.shelf.withdraw(server) {
             self.crier.tell(Event::Catalog { server: server.name.clone(), tools: 0 });
         }
     }
 
-    /// Puts on the shelf what a server listed when it last ran, if that is known and it may be used.
+    /// Publishes the cached lists of a server, if they exist and the server may be used.
     ///
-    /// A host that is about to ask the server itself, and only once, has no use for that.
+    /// A host that lists the tools once, of a server that is not lazy, skips this because it lists the server right
+    /// away.
     pub async fn recall(self: &Arc<Self>, server: &Arc<Server>) {
         if self.options.attention == Attention::ToolsOnce && !server.kept.load().settings.lazy {
             return;
@@ -69,7 +70,7 @@ impl Context {
         }
     }
 
-    /// Makes what a server offers anew, because it is kept in another way now.
+    /// Rebuilds a server's section after a change of its settings.
     pub async fn filter_anew(self: &Arc<Self>, server: &Arc<Server>) {
         server.anew.notify_one();
         if server.passage().is_none() {
@@ -77,8 +78,8 @@ impl Context {
         }
     }
 
-    /// Builds a section and puts it on the shelf, on behalf of a connection or of whatever there is: a large one where that
-    /// keeps no other task waiting, and one at a time.
+    /// Builds a section and publishes it for the given epoch, or for the current one if `None`. Large sections are
+    /// built one at a time on the low-priority thread.
     async fn put_section(
         self: &Arc<Self>,
         server: &Arc<Server>,
@@ -110,14 +111,14 @@ impl Context {
         })
     }
 
-    /// Makes the inspector's tables while the server gets ready, so that a single call does not wait for them.
+    /// Builds the inspector's tables while the server starts, so that a single call does not wait for them.
     pub fn prepare_inspection(&self) {
         if self.options.attention == Attention::ToolsOnce {
             tokio::task::spawn_blocking(wharf_inspect::prepare);
         }
     }
 
-    /// Why a tool is kept from models, unless a person has released just this definition of it.
+    /// Returns the reason for quarantining a tool, unless a person has released this exact definition.
     fn quarantined(&self, server: &Server, tool: &ToolDefinition) -> Option<String> {
         let findings = inspect(tool);
         let id = || (server.origin(), ToolId::new(&server.name, tool.name.as_str()));
@@ -128,7 +129,7 @@ impl Context {
         Some(told.collect::<Vec<_>>().join("; "))
     }
 
-    /// Keeps everything a server listed for the next time it is not running.
+    /// Caches a server's lists on disk, for the time when it is not running.
     pub fn keep_listed(&self, server: &Server, lists: &Lists, connection: &Connection) {
         if let (Some(disk), Reach::Spec(spec)) = (&self.disk, &server.reach)
             && lists.failed.is_empty()
@@ -163,7 +164,7 @@ fn listed(lists: &Lists, connection: &Connection) -> Listed {
     listed
 }
 
-/// The lists a server says it has and has not been asked for.
+/// Returns the lists that the server supports and that have not been requested yet.
 fn unasked(lists: &Lists, offered: &ServerCapabilities) -> Vec<ListName> {
     let all = [
         (ListName::Resources, offered.resources && lists.resources.is_none()),
@@ -174,7 +175,7 @@ fn unasked(lists: &Lists, offered: &ServerCapabilities) -> Vec<ListName> {
     all.into_iter().filter_map(|(list, is_missing)| is_missing.then_some(list)).filter(|list| !failed(list)).collect()
 }
 
-/// What a server listed on an earlier connection, where it has not been asked on this one.
+/// Copies the list of an earlier connection if it has not been requested on this one.
 fn carry_over<T: Clone>(asked: &Option<Listing<T>>, listed: &mut Vec<T>, before: &[T]) {
     if asked.is_none() {
         *listed = before.to_vec();

@@ -1,43 +1,43 @@
-//! How often tools are called, how that ends and how long it takes.
+//! Call statistics of tools: counts, errors and latencies.
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, PoisonError, RwLock};
 use std::time::Duration;
 
-/// Steps of the scale: each is a quarter of a doubling, from a microsecond to about an hour.
+/// Number of histogram buckets. There are four per doubling, from one microsecond to about an hour.
 const STEPS: usize = 128;
-/// Tools counted one by one; what a server names beyond that is counted together.
+/// Maximum number of tools counted individually. Further tools share one entry.
 const MOST_TOOLS: usize = 4096;
 
-/// The counts of one server.
+/// Statistics of one server.
 #[derive(Default)]
 pub(crate) struct Stats {
     tools: RwLock<HashMap<Arc<str>, Arc<Count>>>,
 }
 
-/// The counts of one tool. Counting takes no lock.
+/// Statistics of one tool. Recording takes no lock.
 pub(crate) struct Count {
     calls: AtomicU64,
     errors: AtomicU64,
     scale: [AtomicU64; STEPS],
 }
 
-/// How often a tool was called and how long that took.
+/// Call count and latencies of a tool.
 #[derive(Debug, Clone, Default, PartialEq, Eq, serde::Serialize)]
 #[non_exhaustive]
 pub struct ToolStats {
-    /// What the server calls it: untrusted.
+    /// The tool's name at the server. Untrusted.
     pub tool: String,
-    /// How often it was called.
+    /// Number of calls.
     pub calls: u64,
-    /// How often that came to an error, or to nothing.
+    /// Number of calls that failed or were not answered.
     pub errors: u64,
-    /// Half of the calls took no longer, in microseconds.
+    /// Median latency in microseconds.
     pub p50_us: u64,
-    /// Of a hundred calls ninety took no longer.
+    /// 90th percentile of the latency in microseconds.
     pub p90_us: u64,
-    /// Of a hundred calls ninety-nine took no longer.
+    /// 99th percentile of the latency in microseconds.
     pub p99_us: u64,
 }
 
@@ -48,7 +48,7 @@ impl Default for Count {
 }
 
 impl Stats {
-    /// Counts a call.
+    /// Records a call.
     pub fn record(&self, tool: &Arc<str>, took: Duration, success: bool) {
         let known = self.tools.read().unwrap_or_else(PoisonError::into_inner).get(tool).map(Arc::clone);
         known.unwrap_or_else(|| self.begin(tool)).record(took, success);
@@ -60,7 +60,7 @@ impl Stats {
         Arc::clone(tools.entry(name).or_default())
     }
 
-    /// All counts, by the tools' names.
+    /// Returns the statistics of all tools, sorted by name.
     pub fn read(&self) -> Vec<ToolStats> {
         let tools = self.tools.read().unwrap_or_else(PoisonError::into_inner);
         let mut all: Vec<ToolStats> = tools.iter().map(|(name, count)| count.read(name)).collect();
@@ -70,14 +70,14 @@ impl Stats {
 }
 
 impl Count {
-    /// Counts a call.
+    /// Records a call.
     pub fn record(&self, took: Duration, success: bool) {
         self.calls.fetch_add(1, Ordering::Relaxed);
         self.errors.fetch_add(u64::from(!success), Ordering::Relaxed);
         self.scale[step(took)].fetch_add(1, Ordering::Relaxed);
     }
 
-    /// The counts so far.
+    /// Returns the statistics so far.
     pub fn read(&self, tool: &str) -> ToolStats {
         let scale: Vec<u64> = self.scale.iter().map(|count| count.load(Ordering::Relaxed)).collect();
         let total: u64 = scale.iter().sum();
@@ -101,7 +101,7 @@ impl Count {
     }
 }
 
-/// The step a duration falls into: the doublings of a microsecond, and the quarter within.
+/// Returns the bucket of a duration: its power of two and the quarter within it.
 fn step(took: Duration) -> usize {
     let micros = u64::try_from(took.as_micros()).unwrap_or(u64::MAX);
     if micros < 4 {
@@ -113,7 +113,7 @@ fn step(took: Duration) -> usize {
     usize::try_from(step).unwrap_or(STEPS - 1).min(STEPS - 1)
 }
 
-/// The longest duration of a step, in microseconds.
+/// Returns the longest duration of a bucket, in microseconds.
 fn upper(step: usize) -> u64 {
     if step < 4 {
         return step as u64;

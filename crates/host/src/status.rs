@@ -1,4 +1,4 @@
-//! What is known of a server now.
+//! Current status of a server.
 
 use std::time::SystemTime;
 
@@ -12,64 +12,64 @@ use crate::server::Server;
 use crate::supervise::{State, Way};
 use crate::trouble::Trouble;
 
-/// Lines of stderr that are part of it.
+/// Number of stderr lines included.
 const STDERR_SHOWN: usize = 20;
 
-/// What is known of a server now.
+/// Current status of a server.
 #[derive(Debug, Clone)]
 #[non_exhaustive]
 pub struct ServerStatus {
-    /// What it is called here.
+    /// The server's configured name.
     pub name: ServerName,
     /// `stdio`, `http`, `sse` or `in-process`.
     pub transport: &'static str,
-    /// Where it stands.
+    /// Current state.
     pub state: State,
-    /// Since when.
+    /// Time of the last state change.
     pub since: SystemTime,
-    /// What was last wrong with it.
+    /// The last error.
     pub last_error: Option<std::sync::Arc<Trouble>>,
-    /// When it last became ready.
+    /// Time at which the server last became ready.
     pub last_connected_at: Option<SystemTime>,
-    /// How often it has become ready again.
+    /// Number of times the server has become ready again.
     pub restarts: u32,
-    /// It is lost again and again, shortly after it was ready.
+    /// The connection is repeatedly lost shortly after it becomes ready.
     pub flapping: bool,
-    /// Starts with its first use.
+    /// The server is started on first use.
     pub lazy: bool,
-    /// Its tools are allowed where no rule says otherwise.
+    /// The server's tools are allowed unless a rule says otherwise.
     pub trust: bool,
-    /// Calls under way.
+    /// Number of calls in progress.
     pub in_flight: usize,
-    /// What was agreed with it, while it is connected.
+    /// Negotiated properties, while connected.
     pub connected: Option<ConnectedStatus>,
-    /// What it offers.
+    /// Counts of the server's catalog section.
     pub offers: Option<OfferStatus>,
-    /// The last lines it wrote to stderr: untrusted.
+    /// The last lines of stderr. Untrusted.
     pub stderr_tail: Vec<String>,
 }
 
-/// What was agreed with a server that is connected.
+/// Negotiated properties of a connected server.
 #[derive(Debug, Clone)]
 #[non_exhaustive]
 pub struct ConnectedStatus {
-    /// The revision.
+    /// Protocol revision.
     pub revision: Revision,
-    /// What it can do.
+    /// The server's capabilities.
     pub capabilities: ServerCapabilities,
-    /// What it calls itself: untrusted.
+    /// The server's own name and version. Untrusted.
     pub server_info: Option<Implementation>,
-    /// What it would like a model to know: untrusted.
+    /// The server's instructions for a model. Untrusted.
     pub instructions: Option<String>,
-    /// Its process, where it has one.
+    /// ID of the server's process, if it has one.
     pub pid: Option<i32>,
-    /// What holds its processes together.
+    /// Mechanism that contains the server's processes.
     pub containment: Option<Containment>,
-    /// What went wrong quietly.
+    /// Counters of protocol anomalies.
     pub counters: Counters,
 }
 
-/// How much a server offers.
+/// Counts of a server's catalog section.
 #[derive(Debug, Clone)]
 #[non_exhaustive]
 pub struct OfferStatus {
@@ -79,11 +79,11 @@ pub struct OfferStatus {
     pub withheld: usize,
     /// Resources.
     pub resources: usize,
-    /// Templates of resources.
+    /// Resource templates.
     pub templates: usize,
     /// Prompts.
     pub prompts: usize,
-    /// Whether that was heard from the server just now, or is what it once said.
+    /// Origin of the section: listed live or read from the cache.
     pub freshness: Freshness,
 }
 

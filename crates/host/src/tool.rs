@@ -1,4 +1,4 @@
-//! A server's tool as a tool of the registry.
+//! Adapter of a server's tool to the registry.
 
 use std::sync::{Arc, Weak};
 
@@ -13,7 +13,7 @@ use crate::error::HostError;
 use crate::events::Event;
 use crate::results::{limited, limited_blocking, visible};
 
-/// One tool of one server. It does not keep its host alive.
+/// A tool of a server. It holds only a weak reference to its host.
 pub(crate) struct ServerTool {
     tool: Arc<CatalogTool>,
     context: Weak<Context>,
@@ -40,7 +40,7 @@ impl ServerTool {
                 Err(odd) => Err(odd),
             }
         } else {
-            // Cut in the same breath, so that one large outcome at a time is held whole.
+            // Decoded and truncated in one step, so that only one large outcome is held in full at a time.
             let read = move || Ok(limited_blocking(visible(reply.outcome()?), limits, spill.as_deref()));
             context.large.run(read).await.ok_or_else(reading_failed)?
         };
@@ -49,7 +49,7 @@ impl ServerTool {
         })
     }
 
-    /// Takes progress to the events, and to the caller where it wants any.
+    /// Returns a progress sink that publishes events and forwards progress to the caller's sink, if there is one.
     fn progress(&self, context: &Arc<Context>, sink: Option<wharf_tools::ProgressSink>) -> wharf_client::ProgressSink {
         let (context, id) = (Arc::downgrade(context), self.tool.id.clone());
         Arc::new(move |progress| {
@@ -78,10 +78,10 @@ impl Tool for ServerTool {
     }
 }
 
-/// What a caller that knows nothing of servers is told.
+/// Converts a host error to a tool error, for callers that do not know about servers.
 pub(crate) fn error(error: &HostError) -> ToolError {
     let kind = match error {
-        // Nothing has left yet where the time went by before.
+        // Nothing has been sent if the deadline passed before.
         HostError::NotInTime { .. } | HostError::Unavailable { .. } | HostError::Closed => ToolErrorKind::Unavailable,
         HostError::Call { error, .. } => match error {
             CallError::TimedOut { .. } => ToolErrorKind::TimedOut,

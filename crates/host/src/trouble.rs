@@ -1,28 +1,28 @@
-//! Why a server is not there.
+//! Errors that make a server unavailable.
 
 use std::fmt;
 use std::sync::Arc;
 
 use wharf_client::{CallError, ConnectCause, ConnectError, ConnectTrace, Gone, NotAuthorized, Remedy};
 
-/// Why a server is not there, with the evidence.
+/// An error that makes a server unavailable, with its evidence.
 #[derive(Debug, Clone)]
 #[non_exhaustive]
 pub enum Trouble {
-    /// It could not be started or dialled, or did not get ready.
+    /// The server could not be started or dialled, or did not complete the handshake.
     NotConnected(Arc<ConnectError>),
-    /// It was there and is gone.
+    /// The connection was lost.
     Lost(Arc<Gone>),
-    /// It was asked whether it is there and did not say so; what came instead.
+    /// A health check failed. Holds the error.
     Silent(String),
-    /// It was made anew for an attempt and could not be; why.
+    /// An in-process server could not be created. Holds the reason.
     NotMade(String),
-    /// It is there and wants a login for what it did without one, or with the one there was.
+    /// The server rejected a call for lack of a valid login.
     TurnedAway(CallError),
 }
 
 impl Trouble {
-    /// Whether trying again may help.
+    /// Reports whether a retry may help.
     pub fn is_passing(&self) -> bool {
         match self {
             Self::NotConnected(error) => error.cause.is_retryable(),
@@ -32,7 +32,7 @@ impl Trouble {
         }
     }
 
-    /// Whether a login would help.
+    /// Reports whether a login may help.
     pub fn needs_login(&self) -> bool {
         let login = match self {
             Self::NotConnected(error) => error.cause.needs_login(),
@@ -43,12 +43,12 @@ impl Trouble {
         login || self.not_authorized().is_some_and(NotAuthorized::needs_person)
     }
 
-    /// Whether the user has to approve what would be started first.
+    /// Reports whether the user has to approve the command first.
     pub fn needs_approval(&self) -> bool {
         matches!(self, Self::NotConnected(error) if matches!(error.cause, ConnectCause::NotApproved(_)))
     }
 
-    /// Why whoever says who we are could not, where somebody was there to.
+    /// Returns the authorizer's error, if there was an authorizer.
     pub fn not_authorized(&self) -> Option<&NotAuthorized> {
         match self {
             Self::NotConnected(error) => error.cause.not_authorized(),
@@ -58,12 +58,12 @@ impl Trouble {
         }
     }
 
-    /// Whether nothing but a login will change it, so that the server need not be asked.
+    /// Reports whether only a login helps, so that no health check is needed.
     pub(crate) fn is_logged_out(&self) -> bool {
         self.not_authorized().is_some_and(|why| why.remedy == Remedy::Login)
     }
 
-    /// The last lines the server wrote to stderr: untrusted text.
+    /// Returns the last lines of the server's stderr. Untrusted.
     pub fn stderr(&self) -> &[String] {
         match self {
             Self::NotConnected(error) => match &error.cause {
@@ -75,7 +75,7 @@ impl Trouble {
         }
     }
 
-    /// How far connecting got, where it was tried.
+    /// Returns the trace of a failed connection attempt.
     pub fn trace(&self) -> Option<&ConnectTrace> {
         match self {
             Self::NotConnected(error) => Some(&error.trace),

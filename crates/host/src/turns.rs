@@ -1,32 +1,32 @@
-//! Who logs in to a server just now. Whoever does so by hand goes first, and nobody is asked meanwhile.
+//! Mutual exclusion of logins to one server. A manual login has priority and cancels prompted ones.
 
 use std::pin::pin;
 
 use tokio::sync::watch;
 
-/// The logins of one account that are under way.
+/// Logins of one account that are in progress.
 #[derive(Default)]
 pub(crate) struct Turns {
     by_hand: watch::Sender<usize>,
     asked: watch::Sender<usize>,
 }
 
-/// One of them. Dropped, it is over.
+/// A login in progress. Dropping it ends the login.
 pub(crate) struct Turn(watch::Sender<usize>);
 
 impl Turns {
-    /// Takes the turn of somebody who logs in or out by hand. Everybody who is being asked is left alone when it returns.
+    /// Begins a manual login or logout. Returns once all prompted logins have been cancelled.
     pub async fn by_hand(&self) -> Turn {
         let turn = Turn::among(&self.by_hand);
-        // Fails only when nobody can be asked any more.
+        // Fails only if the sender is dropped, and then no prompted login is in progress.
         let _ = self.asked.subscribe().wait_for(|count| *count == 0).await;
         turn
     }
 
-    /// Goes through with a login that somebody is asked for. It is given up when somebody else logs in by hand.
+    /// Runs a prompted login. Returns `None` if a manual login is in progress or begins, which drops the future.
     pub async fn asked<T>(&self, login: impl Future<Output = T>) -> Option<T> {
         let _turn = Turn::among(&self.asked);
-        // Dropped before the turn is over.
+        // Dropped before the turn ends.
         let login = pin!(login);
         let mut by_hand = self.by_hand.subscribe();
         tokio::select! {

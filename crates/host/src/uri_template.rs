@@ -1,15 +1,15 @@
-//! Matching a URI against an RFC 6570 template that a server lists.
+//! Matching of a URI against an RFC 6570 template that a server lists.
 //!
-//! Levels 1 to 4 are matched by the characters that each kind of expression can produce; values are not decoded. The cost
-//! is bounded: a match that takes too many steps is no match, so that the question is put to a person.
+//! Levels 1 to 4 are matched by the characters that each kind of expression can produce; values are not decoded. The
+//! cost is bounded: a match that takes too many steps counts as a mismatch, so that the person is prompted.
 
-/// The longest template that is matched, and the most steps one URI may take over all templates.
+/// Maximum length of a template, and maximum number of steps for one URI over all templates.
 const MAX_TEMPLATE: usize = 4 << 10;
 const MAX_STEPS: usize = 2_000_000;
 
-/// Returns whether a URI fits one of the templates.
+/// Reports whether a URI matches one of the templates.
 ///
-/// A template that does not begin with a scheme fits nothing: it would fit every text.
+/// A template that does not begin with a scheme matches nothing, because it would match any text.
 pub(crate) fn fits_any<'a>(uri: &str, templates: impl IntoIterator<Item = &'a str>) -> bool {
     let mut steps = MAX_STEPS;
     templates.into_iter().any(|template| fits(uri, template, &mut steps))
@@ -21,13 +21,13 @@ enum Piece<'a> {
     Expression(Expression<'a>),
 }
 
-/// What stands between braces.
+/// An expression in braces.
 struct Expression<'a> {
-    /// The character that its expansion begins with, unless that is empty.
+    /// First character of a nonempty expansion.
     first: Option<char>,
-    /// The characters that end its expansion.
+    /// Characters that end the expansion.
     stops: &'static str,
-    /// The names of a query, where only these may stand before `=`.
+    /// Names allowed before `=` in a query, if they are restricted.
     names: Option<Vec<&'a str>>,
 }
 
@@ -37,7 +37,7 @@ fn fits(uri: &str, template: &str, steps: &mut usize) -> bool {
         return false;
     }
     let Some(pieces) = pieces(template) else { return false };
-    // The places up to which the pieces so far can reach.
+    // Offsets that the pieces so far can reach.
     let mut reached = vec![false; uri.len() + 1];
     reached[0] = true;
     for piece in &pieces {
@@ -60,7 +60,7 @@ fn fits(uri: &str, template: &str, steps: &mut usize) -> bool {
     reached[uri.len()]
 }
 
-/// Whether a template begins with a scheme of its own.
+/// Reports whether a template begins with a literal scheme.
 fn begins_with_scheme(template: &str) -> bool {
     let scheme = template.split(['{', ':']).next().unwrap_or_default();
     let fits = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'+' | b'-' | b'.');
@@ -69,7 +69,7 @@ fn begins_with_scheme(template: &str) -> bool {
         && scheme.bytes().all(fits)
 }
 
-/// The pieces of a template; nothing where its braces do not match.
+/// Returns the pieces of a template, or `None` if its braces do not match.
 fn pieces(template: &str) -> Option<Vec<Piece<'_>>> {
     let mut pieces = Vec::new();
     let mut rest = template;
@@ -108,7 +108,7 @@ impl<'a> Expression<'a> {
         Some(Self { first, stops, names })
     }
 
-    /// Reports every length that an expansion can have at the beginning of a text; returns the steps taken.
+    /// Reports every length that an expansion can have at the beginning of a text. Returns the number of steps taken.
     fn reach(&self, text: &str, mut report: impl FnMut(usize)) -> usize {
         // An undefined variable expands to nothing.
         report(0);
@@ -133,7 +133,7 @@ impl<'a> Expression<'a> {
                     if !names.contains(&&rest[key..at]) {
                         return at + 1;
                     }
-                    // What follows is a value, up to the next name.
+                    // A value follows, up to the next name.
                     key = usize::MAX;
                     report(skipped + end);
                 }
@@ -180,11 +180,11 @@ mod tests {
             ("x:find?fixed=1{&q}", "x:find?fixed=1&q=a", true),
             ("x:{name:3}", "x:abc", true),
             ("x:{ü}", "x:ü€", true),
-            // Without a scheme of its own a template would fit anything.
+            // A template without a literal scheme would match anything.
             ("{+uri}", "file:///etc/passwd", false),
             ("{scheme}:{+rest}", "file:///etc/passwd", false),
             ("x{+rest}", "x:y", false),
-            // Braces that do not match make no template.
+            // Unbalanced braces are not a template.
             ("x:{", "x:{", false),
             ("x:}", "x:}", false),
             ("x:{}", "x:", false),

@@ -1,4 +1,4 @@
-//! How much a server is used, counted without a lock.
+//! Lock-free counting of a server's use.
 
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::time::Duration;
@@ -8,7 +8,7 @@ use tokio::time::Instant;
 
 use crate::supervise::Activity;
 
-/// What is under way on a server, and when it was last used.
+/// Calls in progress on a server, and the time of its last use.
 pub(crate) struct Usage {
     born: Instant,
     in_flight: AtomicUsize,
@@ -17,7 +17,7 @@ pub(crate) struct Usage {
     became_unused: Notify,
 }
 
-/// A call under way; counted until it is dropped.
+/// A call in progress, counted until it is dropped.
 pub(crate) struct InUse<'a>(&'a Usage);
 
 impl Usage {
@@ -31,13 +31,13 @@ impl Usage {
         }
     }
 
-    /// Counts a call for as long as what is given is kept.
+    /// Counts a call until the guard is dropped.
     pub fn begin(&self) -> InUse<'_> {
         self.enter();
         InUse(self)
     }
 
-    /// The same for somebody who says [`Usage::leave`] in the end.
+    /// Counts a call until [`Usage::leave`] is called.
     pub fn enter(&self) {
         self.in_flight.fetch_add(1, Ordering::AcqRel);
     }
@@ -49,12 +49,12 @@ impl Usage {
         }
     }
 
-    /// Keeps the server from being stopped for want of use, as many times over.
+    /// Sets the number of holds that prevent an idle stop.
     pub fn hold(&self, holders: usize) {
         self.held.store(holders, Ordering::Release);
     }
 
-    /// When a call last ended; now, while one is under way.
+    /// Returns the end of the last call, or the current time while a call is in progress.
     fn last_used(&self) -> Instant {
         if self.in_flight.load(Ordering::Acquire) > 0 {
             return Instant::now();
@@ -70,12 +70,12 @@ impl Usage {
         }
     }
 
-    /// Calls under way.
+    /// Returns the number of calls in progress.
     pub fn in_flight(&self) -> usize {
         self.in_flight.load(Ordering::Acquire)
     }
 
-    /// Resolves when no call is under way.
+    /// Resolves once no call is in progress.
     pub async fn unused(&self) {
         loop {
             let unused = self.became_unused.notified();

@@ -1,26 +1,26 @@
-//! Which resources of a server are watched. Outlives its connections: each new one is told what to watch.
+//! Resource subscriptions of one server. They outlive connections: each new connection subscribes again.
 
 use std::collections::BTreeMap;
 
 use tokio::sync::watch;
 
-/// The most resources watched on one server.
+/// Maximum number of subscribed resources per server.
 const MOST: usize = 256;
 
-/// What is to be watched, and what the server agreed to tell.
+/// Requested and confirmed subscriptions of one server.
 pub(crate) struct Watched {
     wanted: watch::Sender<Wanted>,
     agreed: watch::Sender<Agreed>,
 }
 
-/// The resources somebody wants to hear of, each with how many do.
+/// Requested resources, each with its number of subscribers.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Wanted {
     pub version: u64,
     pub uris: BTreeMap<String, usize>,
 }
 
-/// What of one version a server agreed to tell.
+/// Resources that the server confirmed for a version of the request.
 #[derive(Debug, Clone, Default)]
 struct Agreed {
     version: u64,
@@ -32,7 +32,8 @@ impl Watched {
         Self { wanted: watch::Sender::default(), agreed: watch::Sender::default() }
     }
 
-    /// Wants to hear of a resource; says as of which version, or nothing where too many are watched already.
+    /// Subscribes to a resource. Returns the version of the request that includes it, or `None` if the limit is
+    /// reached.
     pub fn add(&self, uri: &str) -> Option<u64> {
         let mut version = None;
         self.wanted.send_if_modified(|wanted| {
@@ -48,7 +49,7 @@ impl Watched {
         version
     }
 
-    /// Does not want to hear of it any more.
+    /// Ends one subscription to a resource.
     pub fn remove(&self, uri: &str) {
         self.wanted.send_if_modified(|wanted| {
             let Some(count) = wanted.uris.get_mut(uri) else { return false };
@@ -62,12 +63,12 @@ impl Watched {
         });
     }
 
-    /// How many resources are watched.
+    /// Returns the number of subscribed resources.
     pub fn len(&self) -> usize {
         self.wanted.borrow().uris.len()
     }
 
-    /// Whether somebody wants to hear of it, or of something it lies below.
+    /// Reports whether the URI or one of its parents is subscribed.
     pub fn concerns(&self, uri: &str) -> bool {
         let below = |of: &str| uri.strip_prefix(of).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'));
         self.wanted.borrow().uris.keys().any(|wanted| below(wanted) || below(wanted.trim_end_matches('/')))
@@ -77,17 +78,17 @@ impl Watched {
         self.wanted.subscribe()
     }
 
-    /// Notes what the server agreed to tell of a version.
+    /// Records the resources that the server confirmed for a version.
     pub fn agree(&self, version: u64, uris: Vec<String>) {
         self.agreed.send_replace(Agreed { version, uris });
     }
 
-    /// What the server last agreed to tell, on this connection or the one before.
+    /// Returns the resources that the server confirmed last, on this or an earlier connection.
     pub fn agreed(&self) -> Vec<String> {
         self.agreed.borrow().uris.clone()
     }
 
-    /// Waits until the server has said what it will tell of this version; whether that includes the resource.
+    /// Waits until the server has answered this version. Reports whether it confirmed the resource.
     pub async fn is_agreed(&self, version: u64, uri: &str) -> bool {
         let mut agreed = self.agreed.subscribe();
         let found = agreed.wait_for(|agreed| agreed.version >= version).await;

@@ -1,8 +1,8 @@
-//! Text that has to be decoded first: base64, hexadecimal, escapes.
+//! Detection of encoded text: Base64, hexadecimal, escapes.
 
 use super::{Add, FindingRule, Weight, markup, words};
 
-/// Decodes what can be decoded, once, and reads that: instructions in it are certain, other prose is a suspicion.
+/// Decodes one level of encoding and inspects the result. Instructions in it are certain, other prose is a suspicion.
 pub(super) fn read(text: &str, add: &mut Add<'_>) {
     for (run, hidden) in runs(text).filter_map(|run| Some((run, decode(run)?))).chain(unescaped(text)) {
         let mut weight = Weight::Suspect;
@@ -14,7 +14,7 @@ pub(super) fn read(text: &str, add: &mut Add<'_>) {
     }
 }
 
-/// The stretches that may be base64 or hexadecimal and are long enough to say something.
+/// Returns the runs that may be Base64 or hexadecimal and are long enough to be relevant.
 fn runs(text: &str) -> impl Iterator<Item = &str> {
     const SHORTEST: usize = 24;
     let is_part = |byte: &u8| byte.is_ascii_alphanumeric() || matches!(byte, b'+' | b'/' | b'-' | b'_' | b'=');
@@ -22,7 +22,7 @@ fn runs(text: &str) -> impl Iterator<Item = &str> {
     parts.filter_map(|run| std::str::from_utf8(run).ok())
 }
 
-/// What a run says, if that is prose.
+/// Decodes a run, if the result is prose.
 fn decode(run: &str) -> Option<String> {
     [hexadecimal(run), base64(run)]
         .into_iter()
@@ -31,7 +31,7 @@ fn decode(run: &str) -> Option<String> {
         .find(|text| is_prose(text))
 }
 
-/// Whether it consists of words: random bytes and identifiers do not.
+/// Reports whether a text consists of words, unlike random bytes and identifiers.
 fn is_prose(text: &str) -> bool {
     let readable = text.chars().all(|character| !character.is_control() || character.is_whitespace());
     readable && text.split_whitespace().filter(|word| word.chars().all(|letter| !letter.is_ascii_digit())).count() >= 3
@@ -43,7 +43,7 @@ fn hexadecimal(run: &str) -> Option<Vec<u8>> {
     run.strip_prefix("0x").unwrap_or(run).as_bytes().chunks(2).map(pair).collect()
 }
 
-/// Either alphabet, with or without padding. A few bits left over are nobody's letter.
+/// Decodes either Base64 alphabet, with or without padding. Left-over bits are ignored.
 fn base64(run: &str) -> Option<Vec<u8>> {
     let mut bytes = Vec::with_capacity(run.len() * 3 / 4);
     let (mut bits, mut held) = (0u32, 0);
@@ -69,7 +69,7 @@ fn sextet(symbol: u8) -> Option<u8> {
     }
 }
 
-/// The text with its escapes undone, where they spell letters: `&#105;`, `%69`, `\x69`, `\u0069`.
+/// Decodes the escapes in a text if they spell letters: `&#105;`, `%69`, `\x69`, `\u0069`.
 fn unescaped(text: &str) -> Option<(&str, String)> {
     const ENOUGH: usize = 6;
     let mut plain = String::with_capacity(text.len());
@@ -85,7 +85,7 @@ fn unescaped(text: &str) -> Option<(&str, String)> {
     (undone >= ENOUGH).then_some((text, plain))
 }
 
-/// The character an escape stands for, and how long it is; what is none stands for itself.
+/// Returns the character of an escape and the escape's length. Any other character represents itself.
 fn escape(rest: &str) -> (char, usize) {
     let none = (rest.chars().next().unwrap_or_default(), 1);
     let number = |from: usize, to: usize, radix| {

@@ -1,26 +1,27 @@
-//! What was found, and where.
+//! Findings of the inspection and their locations.
 
 use std::fmt;
 
 use wharf_spec::Untrusted;
 
-/// One sign of poison.
+/// One sign of prompt injection.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Finding {
-    /// What it is a sign of.
+    /// The rule that matched.
     pub rule: FindingRule,
-    /// Where it stands.
+    /// Location of the text.
     pub place: Place,
-    /// The words that show it, shortened and escaped: fit for a terminal.
+    /// The matching words, shortened and escaped for a terminal.
     pub excerpt: String,
-    /// How sure it is.
+    /// Certainty of the finding.
     pub weight: Weight,
 }
 
 impl Finding {
-    /// Whether two suspicions are better than one: not those of one rule, nor by the same words. What is said in two
-    /// places has little to do with each other, unless one of them speaks for the whole and together they make a theft.
+    /// Reports whether two suspicions confirm each other. They must have different rules and different words.
+    /// Suspicions in two locations are unrelated, unless one location describes the whole tool and together they
+    /// indicate a theft.
     pub(super) fn bears_out(&self, other: &Self) -> bool {
         let is_bossy = |finding: &Self| matches!(finding.rule, FindingRule::ToolOrder | FindingRule::Authority);
         let is_apart = self.rule != other.rule && self.excerpt != other.excerpt && !(is_bossy(self) && is_bossy(other));
@@ -33,40 +34,40 @@ impl Finding {
     }
 }
 
-/// What a finding is a sign of. The names that [`FindingRule::name`] gives are stable.
+/// The kind of a finding. The names returned by [`FindingRule::name`] are stable.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[non_exhaustive]
 pub enum FindingRule {
     /// Orders the model how to use other tools, or to use this one before or instead of them.
     ToolOrder,
-    /// Wants something kept from the person.
+    /// Asks to conceal information from the person.
     Secrecy,
-    /// Names a place where secrets are kept.
+    /// Names a location of secrets.
     SecretPlace,
-    /// Wants the conversation, files or secrets passed on.
+    /// Asks to disclose the conversation, files or secrets.
     Exfiltration,
-    /// Wants something passed on where it does not belong, such as in an argument made for something else.
+    /// Asks to pass data in an unrelated place, such as an argument for another purpose.
     Smuggling,
-    /// Speaks as the system, the vendor or the person, or threatens.
+    /// Impersonates the system, the vendor or the person, or threatens.
     Authority,
-    /// Wants earlier instructions ignored.
+    /// Asks to ignore earlier instructions.
     Override,
-    /// Wants a command run on the person's machine.
+    /// Asks to run a command on the person's machine.
     Command,
-    /// Holds characters that nobody sees.
+    /// Contains invisible characters.
     HiddenText,
-    /// Holds text where nobody looks: behind much white space, or in a comment.
+    /// Contains text in inconspicuous places: after much white space, or in a comment.
     BuriedText,
-    /// Holds text that has to be decoded first.
+    /// Contains encoded text.
     EncodedText,
     /// Spells words with letters of another script.
     LookAlike,
-    /// Could not be read.
+    /// Could not be parsed.
     Unreadable,
 }
 
 impl FindingRule {
-    /// The name to write into files and to show.
+    /// Returns the stable name for files and display.
     pub fn name(self) -> &'static str {
         match self {
             Self::ToolOrder => "tool-order",
@@ -85,13 +86,13 @@ impl FindingRule {
         }
     }
 
-    /// Whether it is about something being given away.
+    /// Reports whether the rule is about disclosure of data.
     pub(super) fn is_theft(self) -> bool {
         matches!(self, Self::Exfiltration | Self::Smuggling | Self::SecretPlace)
     }
 
-    /// Whether two suspicions of this kind in one text are as good as one by another rule. Of the rest, honest texts
-    /// often hold several.
+    /// Reports whether two suspicions of this rule in one text count as much as one of another rule. For the other
+    /// rules, harmless texts often contain several.
     pub(super) fn adds_up(self) -> bool {
         matches!(self, Self::Override | Self::Secrecy | Self::Exfiltration | Self::ToolOrder | Self::Authority)
     }
@@ -103,18 +104,18 @@ impl fmt::Display for FindingRule {
     }
 }
 
-/// How sure a finding is.
+/// Certainty of a finding.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Weight {
-    /// Worth showing, and nothing more.
+    /// For display only.
     Note,
-    /// Enough together with a suspicion by another rule.
+    /// Quarantines together with a suspicion of another rule.
     Suspect,
-    /// Enough by itself.
+    /// Quarantines by itself.
     Certain,
 }
 
-/// Where in a definition a text stands. Paths are the server's words, shortened and escaped.
+/// Location of a text in a definition. Paths come from the server and are shortened and escaped.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Place {
@@ -124,11 +125,11 @@ pub enum Place {
     Title,
     /// The description.
     Description,
-    /// In one of the schemas, with the path to it.
+    /// In one of the schemas. Holds the path.
     Schema(String),
-    /// In the annotations, with the path to it.
+    /// In the annotations. Holds the path.
     Annotation(String),
-    /// In another member, with the path to it.
+    /// In another member. Holds the path.
     Member(String),
     /// A server's instructions.
     Instructions,
@@ -141,12 +142,12 @@ pub enum Place {
 }
 
 impl Place {
-    /// Whether it speaks for the whole definition.
+    /// Reports whether the text describes the whole definition.
     fn is_head(&self) -> bool {
         matches!(self, Self::Name | Self::Title | Self::Description)
     }
 
-    /// Whether two places are read in one breath.
+    /// Reports whether two locations are read together.
     fn is_beside(&self, other: &Self) -> bool {
         self == other || self.is_head() && other.is_head()
     }
@@ -167,7 +168,7 @@ impl fmt::Display for Place {
     }
 }
 
-/// Findings as they come in. Of each rule it keeps the first few, and any that is surer than those.
+/// Collected findings. Keeps the first few of each rule, and any that is more certain.
 #[derive(Default)]
 pub(super) struct Report {
     pub(super) findings: Vec<Finding>,

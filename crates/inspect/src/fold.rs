@@ -1,18 +1,18 @@
-//! Letters as they look: whatever a word is spelt with, it reads the same.
+//! Folding of characters to the letters they look like, so that different spellings of a word compare equal.
 
-/// What a character is to a reader of words.
+/// A folded character.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Folded {
-    /// A letter or digit, as the plain small letter it looks like.
+    /// A letter or digit, as the lower-case ASCII letter that it looks like.
     Letter(char),
-    /// Nothing: it has no width, or it is an apostrophe.
+    /// Ignored: zero-width characters and apostrophes.
     Nothing,
-    /// Whatever stands between words.
+    /// A word separator.
     Break,
 }
 
-/// Folds one character. Digits become the letters they stand in for, and `l` becomes `i`: two words that fold to the
-/// same letters look the same to a reader who does not look twice.
+/// Folds one character. Digits become the letters they resemble, and `l` becomes `i`: words that look the same at a
+/// glance fold to the same letters.
 pub(super) fn fold(character: char) -> Folded {
     match u8::try_from(character) {
         Ok(byte) if byte < 128 => ASCII[usize::from(byte)],
@@ -21,7 +21,7 @@ pub(super) fn fold(character: char) -> Folded {
     }
 }
 
-/// Characters without a width of their own: joiners, marks, combining accents, tags.
+/// Reports whether a character has no width of its own: joiners, marks, combining accents, tags.
 pub(super) fn is_invisible(character: char) -> bool {
     matches!(character,
         '\u{ad}' | '\u{300}'..='\u{36f}' | '\u{483}'..='\u{489}' | '\u{180b}'..='\u{180f}' | '\u{200b}'..='\u{200f}'
@@ -65,7 +65,7 @@ fn other(character: char) -> Folded {
     }
 }
 
-/// The plain letter that a small letter outside ASCII looks like.
+/// Returns the ASCII letter that a lower-case letter outside ASCII looks like.
 fn look_alike(letter: char) -> char {
     let plain = |from: u32| char::from(b'a' + u8::try_from((u32::from(letter) - from) % 26).unwrap_or_default());
     match letter {

@@ -1,9 +1,9 @@
-//! What nobody sees: characters without a shape, text behind white space, letters of the wrong script.
+//! Detection of hidden text: invisible characters, text after much white space, letters of another script.
 
 use super::fold::{Folded, fold, is_invisible};
 use super::{Add, FindingRule, Weight};
 
-/// Finds text that a person who looks at it does not see, or does not see as what it is.
+/// Finds text that a person does not see, or sees as something else.
 pub(super) fn read(text: &str, add: &mut Add<'_>) {
     if let Some(end) = blank_end(text) {
         add(FindingRule::BuriedText, Weight::Certain, &text[end..]);
@@ -22,7 +22,7 @@ pub(super) fn read(text: &str, add: &mut Add<'_>) {
     look_alikes(text, add);
 }
 
-/// Where the text goes on after so much white space that no window shows both sides of it.
+/// Returns the start of the text after so much white space that no window shows both sides.
 fn blank_end(text: &str) -> Option<usize> {
     const MOST_SPACES: usize = 200;
     const MOST_LINES: usize = 25;
@@ -40,7 +40,7 @@ fn blank_end(text: &str) -> Option<usize> {
     None
 }
 
-/// Judges by what the invisible characters are and how they stand.
+/// Rates the invisible characters by kind and position.
 fn unseen(text: &str, add: &mut Add<'_>) {
     let tags = tagged(text);
     if !tags.is_empty() {
@@ -60,7 +60,7 @@ fn unseen(text: &str, add: &mut Add<'_>) {
     add(FindingRule::HiddenText, weight, &text[at..]);
 }
 
-/// The letters that tag characters carry. Flags of countries within countries are spelt with them too.
+/// Returns the letters that tag characters encode, except those of subdivision flags.
 fn tagged(text: &str) -> String {
     const FLAG: char = '\u{1f3f4}';
     let mut letters = String::new();
@@ -76,7 +76,7 @@ fn tagged(text: &str) -> String {
     letters
 }
 
-/// Invisible, and not what accents and emoji are made of.
+/// Reports whether a character is invisible and not part of accents or emoji.
 fn is_telling(character: char) -> bool {
     is_invisible(character)
         && !matches!(character, '\u{300}'..='\u{36f}' | '\u{483}'..='\u{489}' | '\u{20d0}'..='\u{20f0}' | '\u{fe0e}'
@@ -90,12 +90,12 @@ fn longest_run(text: &str) -> usize {
         .unwrap_or_default()
 }
 
-/// How often something invisible stands between two Latin letters, where no script needs it.
+/// Counts invisible characters between two Latin letters, for which no script has a use.
 fn inside_words(text: &str) -> usize {
     let mut count = 0;
     let (mut letter_before, mut parted) = (false, false);
     for character in text.chars() {
-        // A soft hyphen is how long words say where they may be broken.
+        // A soft hyphen legitimately marks a possible line break in a long word.
         if is_telling(character) && character != '\u{ad}' {
             parted = true;
             continue;
@@ -107,7 +107,7 @@ fn inside_words(text: &str) -> usize {
     count
 }
 
-/// Finds words in which letters of another script stand among Latin ones.
+/// Finds words that mix letters of another script with Latin ones.
 fn look_alikes(text: &str, add: &mut Add<'_>) {
     const ENOUGH: usize = 3;
     let is_mixed = |word: &&str| {
@@ -121,7 +121,8 @@ fn look_alikes(text: &str, add: &mut Add<'_>) {
     }
 }
 
-/// A Greek, Cyrillic or Armenian letter that reads as a Latin one; not the signs of units and of mathematics.
+/// Reports whether a Greek, Cyrillic or Armenian letter looks like a Latin one. Excludes symbols of units and
+/// mathematics.
 fn is_borrowed(character: char) -> bool {
     let is_other =
         matches!(character, '\u{370}'..='\u{58f}' if !matches!(character, 'μ' | 'Ω' | 'Δ' | 'π' | 'α' | 'β' | 'σ'));

@@ -1,4 +1,4 @@
-//! The table of phrases, made ready for matching: every word a number, every step of a phrase a set of numbers.
+//! The compiled phrase table: every word is a number, every step of a phrase a set of numbers.
 
 use std::collections::HashMap;
 use std::hash::{BuildHasherDefault, Hasher};
@@ -10,48 +10,48 @@ use super::{FindingRule, Weight};
 
 pub(super) static LEXICON: LazyLock<Lexicon> = LazyLock::new(Lexicon::compile);
 
-/// How many classes of several words there may be.
+/// Maximum number of multi-word classes.
 pub(super) const GROUPS: usize = 8;
 
-/// Sets of words, one bit each.
+/// A bit set of word sets.
 pub(super) type Sets = [u64; 24];
 
 #[derive(Default)]
 pub(super) struct Lexicon {
     words: HashMap<Hash, u16, BuildHasherDefault<AsIs>>,
-    /// The classes that hold phrases of several words, by name.
+    /// Names of the multi-word classes.
     groups: Vec<&'static str>,
-    /// What is in those classes: the class and all words, by the number of the first word.
+    /// Members of those classes, as class and words, indexed by the number of the first word.
     members: Vec<Vec<(usize, Vec<u16>)>>,
-    /// The phrases by the number of the word they may begin with.
+    /// Phrases indexed by their first word.
     by_word: Vec<Vec<Pattern>>,
-    /// The phrases by the class they may begin with.
+    /// Phrases indexed by their first class.
     by_group: [Vec<Pattern>; GROUPS],
-    /// The sets that steps of phrases accept, by how they are written.
+    /// Numbers of the word sets, by their source text.
     sets: HashMap<String, u16>,
-    /// Which sets every word and every class of several words is in.
+    /// The sets that contain each word and each multi-word class.
     sets_of_word: Vec<Sets>,
     sets_of_group: [Sets; GROUPS],
-    /// The classes that are looked for together, by name, each a bit.
+    /// Names of the classes for combination matching, one bit each.
     traits: Vec<&'static str>,
-    /// Which of those every word and every class of several words is in.
+    /// The combination classes of each word and each multi-word class.
     by_trait: (Vec<u64>, [u64; GROUPS]),
-    /// What is a sign when one sentence has all of the first and none of the second.
+    /// Combinations: a sentence matches if it has all of the first bits and none of the second.
     together: Vec<(FindingRule, Weight, u64, u64)>,
-    /// What a warning consists of.
+    /// The words of a warning.
     pub(super) warning: Warning,
 }
 
 /// The words of `do not include passwords, unless …`.
 #[derive(Default)]
 pub(super) struct Warning {
-    /// What begins it.
+    /// Begins the warning.
     pub(super) against: Step,
-    /// What nobody does who was told not to.
+    /// Acts that the warning forbids.
     pub(super) refused: Step,
-    /// What follows when it is about giving something away.
+    /// Acts of disclosure that the warning covers.
     pub(super) giving: Step,
-    /// What ends it.
+    /// Ends the warning.
     pub(super) turning: Step,
 }
 
@@ -63,7 +63,7 @@ pub(super) struct Pattern {
     pub(super) steps: Vec<Step>,
 }
 
-/// One word of a phrase, with up to `gap` others before it; forbidden, none of those may be one of these.
+/// One word of a phrase, with up to `gap` other words before it. If forbidden, none of these words may match.
 #[derive(Clone, Copy, Default)]
 pub(super) struct Step {
     pub(super) gap: u8,
@@ -72,19 +72,19 @@ pub(super) struct Step {
 }
 
 impl Step {
-    /// Whether the word or class that is in these sets will do.
+    /// Reports whether a word or class that is in these sets matches.
     pub(super) fn is_in(&self, sets: &Sets) -> bool {
         sets[usize::from(self.set >> 6)] >> (self.set & 63) & 1 == 1
     }
 }
 
 impl Pattern {
-    /// Whether a stretch with words in these sets can hold the rest of the phrase at all.
+    /// Reports whether words in these sets can contain the rest of the phrase at all.
     pub(super) fn is_possible(&self, sets: &Sets) -> bool {
         self.steps.iter().all(|step| step.is_forbidden || step.is_in(sets))
     }
 
-    /// Whether these words are more than an identifier, such as `include_transcript`, which wants nothing.
+    /// Reports whether the words are more than an identifier such as `include_transcript`, which is not an instruction.
     pub(super) fn is_meant_by(&self, words: &str) -> bool {
         let is_place = self.rule == FindingRule::SecretPlace;
         self.weight == Weight::Certain || is_place || words.contains(char::is_whitespace) || !words.contains('_')
@@ -92,38 +92,38 @@ impl Pattern {
 }
 
 impl Lexicon {
-    /// The bit of what stands in backticks.
+    /// The bit of text in backticks.
     pub(super) const CODE: u64 = 1;
-    /// The number of all words that no phrase has.
+    /// The number of all words outside the table.
     pub(super) const UNKNOWN: u16 = 0;
-    /// The number of the words that are not there at all.
+    /// The number of filler words, which are skipped.
     pub(super) const FILLER: u16 = 1;
 
     pub(super) fn word(&self, hash: Hash) -> u16 {
         self.words.get(&hash).copied().unwrap_or(Self::UNKNOWN)
     }
 
-    /// The phrases that may begin with a word.
+    /// Returns the phrases that may begin with a word.
     pub(super) fn beginning_with(&self, word: u16) -> &[Pattern] {
         self.by_word.get(usize::from(word)).map_or(&[], Vec::as_slice)
     }
 
-    /// The phrases that may begin with a member of a class.
+    /// Returns the phrases that may begin with a member of a class.
     pub(super) fn beginning_in(&self, group: usize) -> &[Pattern] {
         &self.by_group[group]
     }
 
-    /// Which of the classes that are looked for together a word is in, as bits.
+    /// Returns the combination classes of a word, as bits.
     pub(super) fn traits_of(&self, word: u16) -> u64 {
         self.by_trait.0.get(usize::from(word)).copied().unwrap_or_default()
     }
 
-    /// The same of a class of several words.
+    /// Returns the combination classes of a multi-word class, as bits.
     pub(super) fn traits_in(&self, group: usize) -> u64 {
         self.by_trait.1[group]
     }
 
-    /// What a sentence is a sign of that has these bits, the second without what it warns against.
+    /// Returns the findings of a sentence that has these bits. `meant` excludes the bits of warnings.
     pub(super) fn together(&self, all: u64, meant: u64) -> impl Iterator<Item = (FindingRule, Weight)> {
         let fits = move |rule: FindingRule, wanted: u64, unwanted: u64| {
             let traits = if rule.is_theft() { meant } else { all };
@@ -133,17 +133,17 @@ impl Lexicon {
         signs.map(|(rule, weight, _, _)| (*rule, *weight))
     }
 
-    /// The sets a word is in.
+    /// Returns the sets that contain a word.
     pub(super) fn sets_of(&self, word: u16) -> &Sets {
         self.sets_of_word.get(usize::from(word)).unwrap_or(&[0; 24])
     }
 
-    /// The sets a class of several words is in.
+    /// Returns the sets that contain a multi-word class.
     pub(super) fn sets_in(&self, group: usize) -> &Sets {
         &self.sets_of_group[group]
     }
 
-    /// The members of classes that begin with a word.
+    /// Returns the class members that begin with a word.
     pub(super) fn members(&self, word: u16) -> &[(usize, Vec<u16>)] {
         self.members.get(usize::from(word)).map_or(&[], Vec::as_slice)
     }
@@ -159,7 +159,7 @@ impl Lexicon {
                 lexicon.add(*rule, *weight, written);
             }
         }
-        // What stands in backticks is the first, and no word.
+        // The first bit is for text in backticks, which is not a word class.
         lexicon.traits.push("code");
         for (rule, weight, names) in TOGETHER {
             let (mut wanted, mut unwanted) = (0, 0);
@@ -229,7 +229,7 @@ impl Lexicon {
         groups.for_each(|(list, _)| list.push(pattern.clone()));
     }
 
-    /// The number of a set, and a bit for it at everything that is in it.
+    /// Returns the number of a set, and marks all of its members.
     fn set(&mut self, written: &str) -> u16 {
         if let Some(known) = self.sets.get(written) {
             return *known;
@@ -255,7 +255,7 @@ impl Lexicon {
     }
 
     fn number(&mut self, word: &str) -> u16 {
-        // Fillers share a number, so that there are more free ones than words.
+        // Fillers share one number, so more numbers are free than words exist.
         let next = u16::try_from(self.words.len() + 2).expect("the table has some hundred words");
         let number = *self.words.entry(Hash::of(word)).or_insert(next);
         assert_ne!(number, Self::FILLER, "`{word}` is a filler and never seen");
@@ -272,14 +272,14 @@ fn class(name: &str) -> &'static str {
     found.unwrap_or_else(|| panic!("the table has no class `{name}`")).1
 }
 
-/// A word's folded letters as one number. That two words share one is too rare to matter to a lint.
+/// The hash of a word's folded letters. Collisions are too rare to matter for a lint.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) struct Hash(u64);
 
 impl Hash {
-    /// The word without letters.
+    /// The hash of no letters.
     pub(super) const EMPTY: Self = Self(0xcbf2_9ce4_8422_2325);
-    /// The dot that a file's name may begin with.
+    /// The hash of a leading dot, as in file names.
     pub(super) const DOT: Self = Self::EMPTY.with('.');
 
     pub(super) const fn with(self, letter: char) -> Self {
@@ -301,7 +301,7 @@ impl std::hash::Hash for Hash {
     }
 }
 
-/// Takes a number that is already a hash.
+/// A hasher for keys that are hashes already.
 #[derive(Default)]
 struct AsIs(u64);
 
@@ -309,7 +309,7 @@ impl Hasher for AsIs {
     fn write(&mut self, _: &[u8]) {}
 
     fn write_u64(&mut self, number: u64) {
-        // The map looks at the uppermost bits too, which are the poorer ones here.
+        // The map also uses the highest bits, which are of lower quality here.
         self.0 = number ^ number << 32;
     }
 

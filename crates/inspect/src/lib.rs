@@ -1,8 +1,8 @@
-//! Poison in what servers say of themselves, found by reading: orders to the model, secrecy, hidden text and their kin.
+//! Detection of prompt injection in servers' definitions: orders to the model, secrecy, hidden text and similar.
 //!
-//! A lint and no more: it is deterministic, reads every string of a definition and takes time linear in its length. It
-//! hides nothing by itself; whoever keeps the catalog withholds what [`is_quarantined`], until a person releases it. A
-//! definition without findings is not thereby harmless.
+//! This is a lint: it is deterministic, reads every string of a definition and takes time linear in its length. It
+//! withholds nothing itself; the catalog withholds a definition that [`is_quarantined`] until a person releases it. A
+//! definition without findings is not proven harmless.
 
 #![forbid(unsafe_code)]
 
@@ -27,20 +27,20 @@ pub use finding::{Finding, FindingRule, Place, Weight};
 use finding::Report;
 use walk::Spot;
 
-/// Makes the tables that reading goes by, so that the first definition does not wait for them. Takes milliseconds.
+/// Builds the lookup tables, so that the first inspection does not wait for them. Takes milliseconds.
 pub fn prepare() {
     LazyLock::force(&lexicon::LEXICON);
     LazyLock::force(&spelt::MACHINE);
 }
 
-/// Reads a tool's definition, every member of it, and says what looks like poison.
+/// Inspects all members of a tool's definition.
 pub fn inspect(tool: &ToolDefinition) -> Vec<Finding> {
     inspect_definition(&tool.raw)
 }
 
-/// Reads the definition of anything that has one: a prompt, a resource, a template, the server itself.
+/// Inspects any definition: a prompt, a resource, a template, the server itself.
 ///
-/// Members that nobody knows are read as well, and of a key that stands twice both values. What cannot be read is a
+/// Unknown members are inspected as well, and both values of a duplicate key. A definition that cannot be parsed is a
 /// finding.
 pub fn inspect_definition(definition: &Raw) -> Vec<Finding> {
     let mut report = Report::default();
@@ -53,7 +53,7 @@ pub fn inspect_definition(definition: &Raw) -> Vec<Finding> {
     report.findings
 }
 
-/// Reads one text that stands alone, such as a server's instructions or an error message.
+/// Inspects a single text, such as a server's instructions or an error message.
 pub fn inspect_text(place: Place, text: &str) -> Vec<Finding> {
     let mut report = Report::default();
     let is_name = place == Place::Name;
@@ -61,8 +61,7 @@ pub fn inspect_text(place: Place, text: &str) -> Vec<Finding> {
     report.findings
 }
 
-/// Whether what was found is enough to withhold the thing: one certain finding, or two suspicions that bear each other
-/// out.
+/// Reports whether the findings suffice for quarantine: one certain finding, or two suspicions that confirm each other.
 pub fn is_quarantined(findings: &[Finding]) -> bool {
     let suspicions: Vec<&Finding> = findings.iter().filter(|finding| finding.weight == Weight::Suspect).collect();
     let is_borne_out = |finding: &&Finding| suspicions.iter().any(|other| finding.bears_out(other));
@@ -76,7 +75,7 @@ fn read(text: &str, is_name: bool, add: &mut Add<'_>) {
     words::read(text, is_name, add);
 }
 
-/// Where a reader puts what it found: the rule, how sure it is, and the part of the text that shows it.
+/// Receives a finding: the rule, its certainty, and the excerpt of the text.
 type Add<'a> = dyn FnMut(FindingRule, Weight, &str) + 'a;
 
 #[cfg(test)]

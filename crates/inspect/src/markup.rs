@@ -1,8 +1,8 @@
-//! Tags and labels that pretend a text comes from somebody else.
+//! Detection of tags and labels that impersonate another speaker.
 
 use super::{Add, FindingRule, Weight};
 
-/// Finds tags such as `<IMPORTANT>` and `[SYSTEM]`, the marks chat templates are made of, and comments.
+/// Finds tags such as `<IMPORTANT>` and `[SYSTEM]`, chat-template markers, and comments.
 pub(super) fn read(text: &str, add: &mut Add<'_>) {
     let is_mark = |byte: &u8| matches!(byte, b'<' | b'[' | b'#' | b'\n' | b'{');
     for (at, _) in text.bytes().enumerate().filter(|(_, byte)| is_mark(byte)) {
@@ -16,7 +16,7 @@ pub(super) fn read(text: &str, add: &mut Add<'_>) {
     }
 }
 
-/// As much of a text as a mark may reach into, so that many marks cost no more than one each.
+/// Returns the part of a text that a marker may extend over, so that the cost per marker is bounded.
 fn beginning(text: &str) -> &str {
     const REACH: usize = 400;
     &text[..text.floor_char_boundary(REACH)]
@@ -76,11 +76,11 @@ const CERTAIN_LABELS: [&str; 8] =
     ["system", "inst", "sys", "system message", "system prompt", "system override", "hidden", "admin override"];
 const SUSPECT_LABELS: [&str; 7] = ["important", "assistant", "admin", "critical", "urgent", "tool result", "override"];
 
-/// What a tag has in its name when it is made up to be obeyed.
+/// Name parts of tags that are invented to be obeyed.
 const TELLING: [&str; 9] =
     ["instructions", "instruction", "system", "important", "directive", "directives", "override", "hidden", "prompt"];
 
-/// Judges the name in a tag, whatever brackets, bars and slashes it is dressed in.
+/// Rates the name of a tag, ignoring brackets, bars and slashes around it.
 fn tag_weight(rest: &str, certain: &[&str], suspect: &[&str]) -> Option<Weight> {
     const LONGEST: usize = 40;
     let dressed = &rest[..rest.floor_char_boundary(LONGEST)];
@@ -96,7 +96,7 @@ fn tag_weight(rest: &str, certain: &[&str], suspect: &[&str]) -> Option<Weight> 
     }
 }
 
-/// Judges a heading as chat templates have them, such as `### Instruction:`.
+/// Rates a chat-template heading, such as `### Instruction:`.
 fn heading_weight(rest: &str) -> Option<Weight> {
     let title = rest.strip_prefix("###")?.trim_start_matches(['#', ' ']);
     let is_role = |role: &&str| title.get(..role.len()).is_some_and(|start| start.eq_ignore_ascii_case(role));
@@ -106,7 +106,7 @@ fn heading_weight(rest: &str) -> Option<Weight> {
         .then_some(Weight::Suspect)
 }
 
-/// Whether a line begins as if somebody else spoke.
+/// Reports whether a line begins with the label of another speaker.
 fn is_role_label(line: &str) -> bool {
     const DEEPEST: usize = 8;
     let line = &line[line.bytes().take(DEEPEST).take_while(|byte| *byte == b' ').count()..];

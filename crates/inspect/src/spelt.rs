@@ -1,4 +1,4 @@
-//! Phrases spelt through a text, whatever stands between their letters.
+//! Detection of phrases regardless of the characters between their letters.
 
 use std::collections::{HashMap, VecDeque};
 use std::sync::LazyLock;
@@ -7,7 +7,7 @@ use super::FindingRule;
 use super::fold::{Folded, fold};
 use super::phrases::SPELT;
 
-/// Follows the letters of a text alone, past spaces, full stops and line breaks.
+/// Matcher that follows only the letters of a text, past spaces, full stops and line breaks.
 pub(super) struct Speller {
     machine: &'static Machine,
     state: u16,
@@ -18,7 +18,7 @@ impl Speller {
         Self { machine: &MACHINE, state: 0 }
     }
 
-    /// Takes the next folded letter, and says what phrase it completes.
+    /// Processes the next folded letter. Returns the rule of the phrase that it completes.
     pub(super) fn letter(&mut self, letter: char) -> Option<FindingRule> {
         let next = index(letter).map_or(0, |letter| self.machine.next[usize::from(self.state)][letter]);
         self.state = next & !COMPLETE;
@@ -26,7 +26,7 @@ impl Speller {
     }
 }
 
-/// What to show of a phrase that ends here.
+/// Returns the excerpt for a phrase that ends here.
 pub(super) fn shown(text: &str, at: usize) -> &str {
     const LONGEST: usize = 100;
     &text[text.floor_char_boundary(at.saturating_sub(LONGEST))..text.ceil_char_boundary(at + 1)]
@@ -34,13 +34,13 @@ pub(super) fn shown(text: &str, at: usize) -> &str {
 
 pub(super) static MACHINE: LazyLock<Machine> = LazyLock::new(Machine::new);
 
-/// Marks a branch that completes a phrase.
+/// Flag of a transition that completes a phrase.
 const COMPLETE: u16 = 1 << 15;
 
-/// All phrases at once: a tree of their letters in which every missing branch leads to the longest ending still alive.
+/// Aho-Corasick automaton of all phrases: every missing transition leads to the longest suffix that is still a prefix.
 pub(super) struct Machine {
     next: Vec<[u16; 26]>,
-    /// What the phrase that a state completes is a sign of.
+    /// The rule of the phrase that a state completes.
     rules: HashMap<u16, FindingRule>,
 }
 
@@ -70,7 +70,7 @@ impl Machine {
         self.rules.insert(state, rule);
     }
 
-    /// Fills the missing branches, nearest to the root first, so that what they are copied from is full already.
+    /// Fills in the missing transitions in breadth-first order, so that their sources are complete.
     fn link(&mut self) {
         let mut waiting = VecDeque::from([(0, 0)]);
         while let Some((state, fallback)) = waiting.pop_front() {

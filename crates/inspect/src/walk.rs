@@ -1,4 +1,4 @@
-//! Every string of a definition, with the place it stands in.
+//! Traversal of all strings of a tool definition, with their locations.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -9,8 +9,8 @@ use wharf_spec::Untrusted;
 
 use super::Place;
 
-/// Shows every string and every key once, in their order. The strings of one list come together, a line each, because a
-/// sentence may be dealt out over them.
+/// Passes every string and every key to `show` once, in order. The strings of one list are joined, one per line,
+/// because a sentence may be split over them.
 pub(super) fn every_string(definition: &Raw, show: &mut dyn FnMut(&Spot, &str)) -> Result<(), serde_json::Error> {
     let mut walk = Walk { path: String::new(), list: None, show };
     let mut text = serde_json::Deserializer::from_str(definition.get());
@@ -25,12 +25,12 @@ pub(super) struct Spot<'a> {
 }
 
 impl Spot<'_> {
-    /// Whether words may be run together here, as in `camelCase`.
+    /// Reports whether words may be joined here, as in `camelCase`.
     pub(super) fn is_name(&self) -> bool {
         self.is_key || self.path == "/name"
     }
 
-    /// The place, told by the first member of the path.
+    /// Returns the location, derived from the first member of the path.
     pub(super) fn place(&self) -> Place {
         const LONGEST: usize = 160;
         let shown = || Untrusted::new(self.path.trim_start_matches('/')).shortened(LONGEST).to_string();
@@ -47,7 +47,7 @@ impl Spot<'_> {
 
 struct Walk<'a> {
     path: String,
-    /// The strings of the list that is being read, outside of the objects in it.
+    /// Strings of the list being read, excluding objects in it.
     list: Option<String>,
     show: &'a mut dyn FnMut(&Spot, &str),
 }

@@ -1,4 +1,4 @@
-//! The words of a text, and the phrases among them.
+//! Tokenization of a text and phrase matching.
 
 use std::ops::Range;
 
@@ -7,7 +7,7 @@ use super::lexicon::{GROUPS, Hash, LEXICON, Lexicon, Pattern, Sets, Step, Warnin
 use super::spelt::{self, Speller};
 use super::{Add, FindingRule, Weight};
 
-/// Finds the phrases of the table. In a name, a capital after a small letter begins a word.
+/// Finds the phrases of the table. In a name, an upper-case letter after a lower-case one begins a word.
 pub(super) fn read(text: &str, is_name: bool, add: &mut Add<'_>) {
     let lexicon = &*LEXICON;
     let mut tokens = Tokenizer::new(lexicon, is_name).read(text, add);
@@ -36,7 +36,8 @@ pub(super) fn read(text: &str, is_name: bool, add: &mut Add<'_>) {
     unspaced(text, add);
 }
 
-/// For every sentence, the sets that its words and those of the next are in: a phrase reaches no further.
+/// Returns, for every sentence, the sets that contain its words or those of the next sentence. No phrase reaches
+/// further.
 fn nearby(lexicon: &Lexicon, tokens: &[Token]) -> Vec<Sets> {
     let mut nearby = vec![Sets::default(); tokens.last().map_or(0, |token| token.sentence + 1)];
     for token in tokens.iter().filter(|token| token.word != Lexicon::UNKNOWN) {
@@ -51,15 +52,15 @@ fn nearby(lexicon: &Lexicon, tokens: &[Token]) -> Vec<Sets> {
     nearby
 }
 
-/// What has been suspected in a text so far: of every rule the last, the words that gave rise to it, and where.
+/// Suspicions in a text so far: for every rule the words and the sentence of the last one.
 #[derive(Default)]
 struct Suspicions(Vec<(FindingRule, Range<usize>, usize)>);
 
 impl Suspicions {
-    /// Takes a suspicion for certain when another of its kind went shortly before, in other words. A long text may well
-    /// hold two that have nothing to do with each other.
+    /// Raises a suspicion to certain if another one of the same rule precedes it closely, in different words. Two
+    /// distant suspicions in a long text may be unrelated.
     fn weigh(&mut self, pattern: &Pattern, words: Range<usize>, sentence: usize) -> Weight {
-        /// So many sentences on, nobody is still speaking of the same thing.
+        /// Number of sentences from which on two suspicions count as unrelated.
         const FAR: usize = 2;
         if pattern.weight != Weight::Suspect || !pattern.rule.adds_up() {
             return pattern.weight;
@@ -76,9 +77,9 @@ impl Suspicions {
     }
 }
 
-/// Finds what is a sign when it stands together in a sentence.
+/// Finds combinations of word classes within one sentence.
 fn together(text: &str, lexicon: &Lexicon, tokens: &[Token], add: &mut Add<'_>) {
-    /// What goes on for longer is taken in pieces.
+    /// Maximum number of tokens considered together; longer sentences are split.
     const LONGEST: usize = 40;
     let sentences = tokens.chunk_by(|one, next| one.sentence == next.sentence);
     for sentence in sentences.flat_map(|sentence| sentence.chunks(LONGEST)) {
@@ -94,7 +95,7 @@ fn together(text: &str, lexicon: &Lexicon, tokens: &[Token], add: &mut Add<'_>) 
     }
 }
 
-/// Notes where a member of a class begins, and how many words it has.
+/// Records the members of word classes that begin at each token, and their length in words.
 fn mark_groups(lexicon: &Lexicon, tokens: &mut [Token]) {
     for at in 0..tokens.len() {
         for (group, words) in lexicon.members(tokens[at].word) {
@@ -108,10 +109,10 @@ fn mark_groups(lexicon: &Lexicon, tokens: &mut [Token]) {
     }
 }
 
-/// Notes what a text says is not to be done, and what it warns against giving away: up to the end of the sentence, or
-/// to where it turns.
+/// Marks the acts that a text forbids and the disclosures that it warns against: up to the end of the sentence or to a
+/// turning word.
 fn mark_warnings(text: &str, lexicon: &Lexicon, tokens: &mut [Token]) {
-    /// Nobody warns for longer, and reading further would take time.
+    /// Maximum number of tokens that a warning covers.
     const REACH: usize = 40;
     let Warning { against, refused, giving, turning } = &lexicon.warning;
     for at in 0..tokens.len() {
@@ -124,18 +125,18 @@ fn mark_warnings(text: &str, lexicon: &Lexicon, tokens: &mut [Token]) {
         let (is_refused, is_warning) = (is_near(refused), is_near(giving));
         tokens[next..end].iter_mut().take(2).for_each(|token| token.is_refused |= is_refused);
         tokens[next..end].iter_mut().for_each(|token| token.is_warned |= is_warning);
-        // Whoever says not to act without asking wants to be asked.
+        // "Do not act without asking" asks for consent: the turning word itself is negated.
         if turn.is_some() && end > next && !text[tokens[at].end..tokens[end].start].contains([',', ':', ';']) {
             tokens[end].is_refused = true;
         }
     }
 }
 
-/// The last token of a phrase of which one has been read up to this.
+/// Returns the last token of a phrase whose steps before `steps` have matched up to `at`.
 fn match_rest(lexicon: &Lexicon, steps: &[Step], tokens: &[Token], at: usize) -> Option<usize> {
     let Some((step, rest)) = steps.split_first() else { return Some(at) };
     let within = (at + 1)..tokens.len().min(at + 2 + usize::from(step.gap));
-    // Words that must follow directly may do so across a full stop, which may be there to part them.
+    // Words that must follow directly may do so across a full stop, which may have been inserted to separate them.
     let same = |next: &usize| step.gap == 0 || tokens[*next].sentence == tokens[at].sentence;
     let mut fitting = within.filter(same).filter_map(|next| Some(next + tokens[next].fits(lexicon, step)? - 1));
     match step.is_forbidden {
@@ -156,7 +157,7 @@ fn unspaced(text: &str, add: &mut Add<'_>) {
     }
 }
 
-/// Where all the parts stand, one shortly after the other, in a script that has no spaces.
+/// Returns the span in which all parts follow each other closely, in a script without spaces.
 fn in_order(text: &str, parts: &[&str]) -> Option<(usize, usize)> {
     /// About a dozen characters of such a script.
     const CLOSE: usize = 40;
@@ -169,25 +170,25 @@ fn in_order(text: &str, parts: &[&str]) -> Option<(usize, usize)> {
     Some((start, end))
 }
 
-/// A word of the text: its number in the lexicon, and where it stands.
+/// A word of the text: its number in the lexicon and its position.
 struct Token {
     word: u16,
     sentence: usize,
     start: usize,
     end: usize,
     is_code: bool,
-    /// Whether it stands in an example of JSON, or in a name, and so asks for nothing.
+    /// Part of a JSON example or of a name, and therefore not an instruction.
     is_example: bool,
-    /// Whether it is part of what one is warned against.
+    /// Part of a warning.
     is_warned: bool,
-    /// Whether it is the very act that one is told not to do.
+    /// The act that the text forbids.
     is_refused: bool,
-    /// For every class, how many words long the member of it is that begins here.
+    /// For every class, the length in words of the member that begins here.
     groups: [u8; GROUPS],
 }
 
 impl Token {
-    /// Which of the classes that are looked for together it is in or begins.
+    /// Returns the classes for combination matching that the token belongs to or begins.
     fn traits(&self, lexicon: &Lexicon) -> u64 {
         if self.is_example || self.is_code {
             return if self.is_example { 0 } else { Lexicon::CODE };
@@ -195,8 +196,8 @@ impl Token {
         self.members().fold(lexicon.traits_of(self.word), |all, (group, _)| all | lexicon.traits_in(group))
     }
 
-    /// Whether a phrase that begins here says what it seems to: who warns of a theft is no thief, and an example wants
-    /// nothing, short of what nobody would give as one.
+    /// Reports whether a phrase that begins here is meant literally. A warning of a theft is not a theft, and an
+    /// example is not an instruction unless the phrase is certain.
     fn may_begin(&self, pattern: &Pattern) -> bool {
         let is_moot = self.is_warned && pattern.rule.is_theft()
             || self.is_refused && matches!(pattern.rule, FindingRule::Override | FindingRule::Secrecy)
@@ -204,7 +205,7 @@ impl Token {
         !is_moot
     }
 
-    /// How many words of the text a step takes if it begins here.
+    /// Returns the number of words that a step takes if it begins here.
     fn fits(&self, lexicon: &Lexicon, step: &Step) -> Option<usize> {
         if step.is_in(lexicon.sets_of(self.word)) {
             return Some(1);
@@ -213,7 +214,7 @@ impl Token {
         fitting.map(|(_, length)| length).max()
     }
 
-    /// The classes of which a member begins here, and how many words it has.
+    /// Returns the classes of which a member begins here, and its length in words.
     fn members(&self) -> impl Iterator<Item = (usize, usize)> {
         let lengths = self.groups.iter().enumerate().filter(|(_, length)| **length > 0);
         lengths.map(|(group, length)| (group, usize::from(*length)))
@@ -225,11 +226,11 @@ struct Tokenizer<'a> {
     is_name: bool,
     tokens: Vec<Token>,
     sentence: usize,
-    /// Where the example ends that is being read.
+    /// End of the example being read.
     example: usize,
 }
 
-/// A word that is being read, where it began, and whether in backticks.
+/// A word being read: its hash, its start, and whether it is in backticks.
 #[derive(Clone, Copy)]
 struct Word {
     hash: Hash,
@@ -268,7 +269,7 @@ impl<'a> Tokenizer<'a> {
                 Folded::Break => {
                     self.end(word.take(), at);
                     self.sentence += usize::from(ends_sentence(before, character));
-                    // A dot that nothing precedes belongs to the word: `.env`, `~/.ssh`.
+                    // A leading dot belongs to the word: `.env`, `~/.ssh`.
                     if character == '.' && !before.is_alphanumeric() && before != '.' {
                         word = Some(Word { hash: Hash::DOT, start: at, is_code });
                     }
@@ -292,13 +293,13 @@ impl<'a> Tokenizer<'a> {
     }
 }
 
-/// Whether a sentence ended before this: with a stop, an empty line, or the next point of a list.
+/// Reports whether a sentence ended before this character: at a full stop, an empty line or a list item.
 fn ends_sentence(before: char, character: char) -> bool {
     let is_stop = matches!(before, '.' | '!' | '?' | ';') && character.is_whitespace();
     is_stop || before == '\n' && matches!(character, '\n' | '-' | '*' | '•' | '#')
 }
 
-/// Where the block between fences ends that begins here, if it holds JSON; else where it begins.
+/// Returns the end of the fenced block that begins here if it contains JSON, otherwise the end of its opening fence.
 fn end_of_example(text: &str, start: usize) -> usize {
     const FENCE: &str = "```";
     let inner = start + FENCE.len();

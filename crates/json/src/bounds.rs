@@ -1,13 +1,13 @@
-//! How much structure a text may have before somebody decodes it.
+//! Structural limits on JSON text that is about to be decoded.
 
 use memchr::memchr2;
 
-/// Limits on what is decoded. Text that is only forwarded is not measured.
+/// Structural limits for decoding. Text that is only forwarded is not checked.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Bounds {
-    /// Brackets open at once.
+    /// Maximum nesting depth of arrays and objects.
     pub depth: usize,
-    /// Values in all: every scalar, array and object counts one.
+    /// Maximum number of values. Every scalar, array and object is one value.
     pub nodes: usize,
 }
 
@@ -17,12 +17,12 @@ impl Default for Bounds {
     }
 }
 
-/// Which bound a text exceeds.
+/// Error: a text exceeds one of its [`Bounds`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum TooComplex {
-    /// Nested deeper than this.
+    /// The text nests deeper than this limit.
     Depth(usize),
-    /// More values than this.
+    /// The text has more values than this limit.
     Nodes(usize),
 }
 
@@ -38,10 +38,14 @@ impl std::fmt::Display for TooComplex {
 impl std::error::Error for TooComplex {}
 
 impl Bounds {
-    /// Measures a JSON text without building anything from it. Constant memory, stops at the first excess.
+    /// Checks a JSON text against the limits without parsing it. Uses constant memory and stops at the first excess.
     ///
-    /// Counts one for the text, one per opening bracket and one per comma: for valid JSON never less than there are
-    /// values, and at most one more per array or object.
+    /// The node count is one for the text, plus one per opening bracket and one per comma. For valid JSON that is at
+    /// least the number of values, and at most one more per array or object.
+    ///
+    /// # Errors
+    ///
+    /// Returns the first limit that the text exceeds.
     pub fn check(&self, text: &[u8]) -> Result<(), TooComplex> {
         let (mut depth, mut nodes, mut at) = (0usize, 1usize, 0usize);
         if nodes > self.nodes {
@@ -70,7 +74,7 @@ impl Bounds {
     }
 }
 
-/// The offset after the quote that closes the string whose inside begins at `at`, or the end of the text.
+/// Returns the offset after the quote that closes the string whose contents begin at `at`, or the end of the text.
 fn string_end(text: &[u8], mut at: usize) -> usize {
     while let Some(found) = text.get(at..).and_then(|rest| memchr2(b'"', b'\\', rest)) {
         if text[at + found] == b'"' {

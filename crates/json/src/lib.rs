@@ -1,4 +1,4 @@
-//! JSON text that is carried, not understood: raw values, and how much structure one may have before it is decoded.
+//! Raw JSON values that are forwarded without parsing, and structural limits for decoding them.
 
 #![forbid(unsafe_code)]
 #![warn(missing_docs)]

@@ -1,4 +1,4 @@
-//! JSON text that is carried, not understood.
+//! Raw JSON text that is forwarded without parsing.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -9,77 +9,89 @@ use serde_json::value::RawValue;
 
 use crate::{Bounds, TooComplex};
 
-/// One JSON value as text on one line; cloning it copies nothing.
+/// One JSON value as text on a single line. Cloning shares the memory.
 ///
-/// What a server sent has been scanned but not parsed: it is valid UTF-8 and its brackets balance, and
-/// [`Raw::decode`] is where anything else comes to light.
+/// Text received from a server is scanned, not parsed: it is valid UTF-8 with balanced brackets. Any other defect
+/// surfaces in [`Raw::decode`].
 #[derive(Clone, PartialEq, Eq)]
 pub struct Raw(Bytes);
 
-/// The text is not one JSON value.
+/// Error: the text is not one JSON value.
 #[derive(Debug)]
 pub struct NotJson(serde_json::Error);
 
-/// Why a raw text gave no view.
+/// Error: a raw text could not be decoded.
 #[derive(Debug)]
 pub enum DecodeError {
-    /// It exceeds a bound.
+    /// The text exceeds a limit.
     TooComplex(TooComplex),
-    /// It is not the JSON that was expected.
+    /// The text is not valid JSON, or not of the expected type.
     Shape(serde_json::Error),
 }
 
 impl Raw {
-    /// Takes a text somebody typed or built: checks that it is JSON and puts it on one line.
+    /// Validates a JSON text and puts it on one line.
+    ///
+    /// # Errors
+    ///
+    /// Fails if the text is not exactly one JSON value.
     pub fn parse(text: impl Into<Bytes>) -> Result<Self, NotJson> {
         let text: Bytes = text.into();
         serde_json::from_slice::<IgnoredAny>(&text).map_err(NotJson)?;
         if memchr::memchr2(b'\n', b'\r', &text).is_none() {
             return Ok(Self(text));
         }
-        // Between the tokens of valid JSON a line break is white space, and inside a string it cannot stand.
+        // In valid JSON a line break occurs only as white space between tokens, never inside a string.
         let line = text.iter().map(|&byte| if matches!(byte, b'\n' | b'\r') { b' ' } else { byte });
         Ok(Self(line.collect::<Vec<u8>>().into()))
     }
 
-    /// Takes text that is known to be one JSON value on one line of valid UTF-8, because a scanner cut it out of one or
-    /// because it was put together from such. Nothing is checked.
+    /// Wraps text without checking it. The caller guarantees one JSON value on one line of valid UTF-8, for example a
+    /// slice of scanned text or a concatenation of such slices.
     pub fn known(text: impl Into<Bytes>) -> Self {
         Self(text.into())
     }
 
-    /// The JSON a serializable value has.
+    /// Serializes a value to JSON.
+    ///
+    /// # Errors
+    ///
+    /// Fails if serde_json cannot serialize the value.
     pub fn of<T: serde::Serialize + ?Sized>(value: &T) -> Result<Self, NotJson> {
         serde_json::to_vec(value).map(|text| Self(text.into())).map_err(NotJson)
     }
 
-    /// The empty object.
+    /// Returns the empty object, `{}`.
     pub const fn empty_object() -> Self {
         Self(Bytes::from_static(b"{}"))
     }
 
-    /// The text.
+    /// Returns the text.
     pub fn get(&self) -> &str {
         std::str::from_utf8(&self.0).unwrap_or_default()
     }
 
-    /// The text as bytes.
+    /// Returns the text as bytes.
     pub fn as_bytes(&self) -> &[u8] {
         &self.0
     }
 
-    /// Whether the value is an object, by its first character.
+    /// Reports whether the value is an object. Looks only at the first character.
     pub fn is_object(&self) -> bool {
         self.0.first() == Some(&b'{')
     }
 
-    /// Decodes the text, if it is within the bounds.
+    /// Decodes the text after checking it against the limits.
+    ///
+    /// # Errors
+    ///
+    /// Fails if the text exceeds a limit or does not deserialize as `T`.
     pub fn decode<'a, T: Deserialize<'a>>(&'a self, bounds: &Bounds) -> Result<T, DecodeError> {
         bounds.check(&self.0).map_err(DecodeError::TooComplex)?;
         serde_json::from_slice(&self.0).map_err(DecodeError::Shape)
     }
 
-    /// A part that was borrowed from this text while decoding, sharing its memory.
+    /// Returns a value borrowed from this text during decoding as a [`Raw`] that shares its memory.
     pub fn part(&self, part: &RawValue) -> Self {
         Self(self.0.slice_ref(part.get().as_bytes()))
     }
@@ -117,13 +129,17 @@ impl fmt::Display for DecodeError {
 
 impl std::error::Error for DecodeError {}
 
-/// The members of an object in their order, each key decoded and each value raw. A key that stands twice is refused.
+/// Returns the members of an object in order, with decoded keys and raw values.
+///
+/// # Errors
+///
+/// Fails if the text exceeds a limit, is not an object, or has a duplicate key.
 pub fn members<'a>(object: &'a Raw, bounds: &Bounds) -> Result<Vec<(Cow<'a, str>, Raw)>, DecodeError> {
     let Members(list) = object.decode(bounds)?;
     Ok(list.into_iter().map(|(key, value)| (key, object.part(value))).collect())
 }
 
-/// The members of an object in their order, borrowed from the text that is decoded. A key that stands twice is an error.
+/// The members of an object in order, borrowed from the decoded text. Deserializing fails on a duplicate key.
 #[derive(Debug)]
 pub struct Members<'a>(pub Vec<(Cow<'a, str>, &'a RawValue)>);
 
@@ -142,7 +158,7 @@ impl<'de> Deserialize<'de> for Members<'de> {
                 while let Some((Key(key), value)) = map.next_entry()? {
                     list.push((key, value));
                 }
-                // Sorted, because a peer may send a hundred thousand of them.
+                // Sort to find duplicates in O(n log n): a peer may send a hundred thousand keys.
                 let mut keys: Vec<&str> = list.iter().map(|(key, _)| key.as_ref()).collect();
                 keys.sort_unstable();
                 if keys.windows(2).any(|pair| pair[0] == pair[1]) {

@@ -1,4 +1,4 @@
-//! Who we are to whoever is dialled, supplied by somebody who knows.
+//! The interface that supplies credentials for requests.
 
 use std::future::Future;
 use std::pin::Pin;
@@ -7,91 +7,92 @@ use std::sync::Arc;
 use http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode};
 use url::{Origin, Url};
 
-/// An answer that takes its time. Dropped when nobody wants it any more.
+/// A boxed future. Dropping it cancels the operation.
 pub type Pending<T> = Pin<Box<dyn Future<Output = T> + Send>>;
 
-/// Says what requests carry so that a server knows who asks, and does what it takes when that is not enough.
+/// Supplies the credentials of requests, and renews them after a request is rejected.
 pub trait Authorizer: Send + Sync {
-    /// What a request of this method to this address carries. Asked for every request: returns at once.
+    /// Returns the credentials for a request with this method to this URL. Called for every request, so it must not
+    /// block.
     fn credentials(&self, method: &Method, url: &Url) -> Credentials;
 
-    /// Hears the head of an answer to a request that carried something.
+    /// Called with the status and headers of each response to a request that carried credentials.
     fn answered(&self, status: StatusCode, headers: &HeaderMap) {
         let _ = (status, headers);
     }
 
-    /// Does what it takes after a request was turned away. It is made again after each time this succeeds, so this stops
-    /// by itself where a server is never content.
+    /// Called after a request is rejected with 401 or 403. Returns `Ok` if the request should be retried. The
+    /// implementation must limit the retries itself for a server that rejects every token.
     fn refused(&self, refusal: Refusal) -> Pending<Result<(), NotAuthorized>>;
 }
 
-/// What goes with a request, now or in a moment.
+/// Credentials of a request, available now or later.
 pub enum Credentials {
-    /// Nothing is known to be needed.
+    /// No credentials are known to be needed.
     None,
-    /// This.
+    /// The credentials are available.
     Ready(Carried),
-    /// Something has to be read or renewed first.
+    /// The credentials have to be loaded or renewed first.
     Later(Pending<Result<Option<Carried>, NotAuthorized>>),
 }
 
-/// What goes with a request.
+/// Credential headers of a request.
 #[derive(Debug, Clone)]
 pub struct Carried {
     /// The headers, marked as sensitive.
     pub headers: Vec<(HeaderName, HeaderValue)>,
-    /// Tells what was carried from what is carried after it was renewed.
+    /// Identifies the version of the credentials. Changes when they are renewed.
     pub serial: u64,
 }
 
-/// What a server said to a request it turned away.
+/// A response that rejected a request.
 #[derive(Debug, Clone)]
 pub struct Refusal {
-    /// 401 or 403.
+    /// The status, 401 or 403.
     pub status: u16,
-    /// The headers of the answer.
+    /// The response headers.
     pub headers: HeaderMap,
-    /// What the request carried, if anything.
+    /// Serial of the credentials that the request carried, if any.
     pub serial: Option<u64>,
 }
 
-/// Why a request cannot be made in a way that the server would take.
+/// An authorization error.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{reason}")]
 pub struct NotAuthorized {
-    /// What would help.
+    /// The way to recover.
     pub remedy: Remedy,
-    /// Why, as a fragment; escaped.
+    /// The reason as a sentence fragment, escaped.
     pub reason: String,
 }
 
-/// What would help somebody who is not authorized.
+/// The way to recover from an authorization error.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Remedy {
-    /// A person logs in.
+    /// The user has to log in.
     Login,
-    /// A person agrees to more; what, escaped.
+    /// The user has to grant additional scopes. Holds the scopes, escaped.
     Scope(String),
-    /// Waiting: whoever gives tokens does not answer.
+    /// Retry later: the authorization server does not respond.
     Waiting,
-    /// Nothing that can be done from here but reading the reason.
+    /// No automatic recovery. The reason describes the problem.
     Reading,
 }
 
 impl NotAuthorized {
-    /// Whether the same request may fare better later, by itself.
+    /// Reports whether the same request may succeed later without user action.
     pub fn may_pass(&self) -> bool {
         self.remedy == Remedy::Waiting
     }
 
-    /// Whether a person has to do something at a login page.
+    /// Reports whether the user has to act on a login page.
     pub fn needs_person(&self) -> bool {
         matches!(self.remedy, Remedy::Login | Remedy::Scope(_))
     }
 }
 
-/// An authorizer, and the only origin it may say anything to.
+/// An authorizer, and the only origin that receives its credentials.
 #[derive(Clone)]
 pub(crate) struct Authorized {
     pub authorizer: Arc<dyn Authorizer>,
@@ -99,23 +100,23 @@ pub(crate) struct Authorized {
 }
 
 impl Authorized {
-    /// Who speaks to this address, where it is the authorizer's to say.
+    /// Returns the authorization of a request to this URL, or `None` if the URL has another origin.
     pub fn bearer_for(&self, url: &Url) -> Option<Bearer<'_>> {
         (url.origin() == self.origin).then(|| Bearer { authorizer: &*self.authorizer, serial: None })
     }
 }
 
-/// One request's authorization, from try to try.
+/// Authorization state of one request across its attempts.
 pub(crate) struct Bearer<'a> {
     authorizer: &'a dyn Authorizer,
-    /// What the last try carried.
+    /// Serial of the credentials that the last attempt carried.
     pub serial: Option<u64>,
 }
 
 impl Bearer<'_> {
-    /// The headers for one try.
+    /// Returns the credential headers for one attempt.
     ///
-    /// Dropped while it waits, nothing has left.
+    /// Cancel-safe: no part of the request has been sent.
     pub async fn carried(&mut self, method: &Method, url: &Url) -> Result<HeaderMap, NotAuthorized> {
         let carried = match self.authorizer.credentials(method, url) {
             Credentials::None => None,
@@ -126,7 +127,7 @@ impl Bearer<'_> {
         Ok(carried.into_iter().flat_map(|carried| carried.headers).collect())
     }
 
-    /// Passes on the headers of an answer, where the request carried something.
+    /// Reports the response headers to the authorizer if the request carried credentials.
     pub fn answered(&self, status: StatusCode, headers: &HeaderMap) {
         if self.serial.is_some() {
             self.authorizer.answered(status, headers);

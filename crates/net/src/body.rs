@@ -1,22 +1,22 @@
-//! What an answer carries, counted while it is read.
+//! Response bodies with size limits.
 
 use bytes::{Bytes, BytesMut};
 
-/// What is to be read of an answer; expanded where it came compressed. Dropped before its end, it closes the stream.
+/// The body of a response, decompressed. Dropping it before its end closes the stream.
 pub struct Body {
     answer: reqwest::Response,
 }
 
-/// Why a body cannot be read.
+/// An error of reading a body.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum BodyError {
-    /// The connection broke, or what came is not what was announced.
+    /// The connection broke, or the body does not match its headers.
     #[error("the answer broke off: {0}")]
     Broken(String),
-    /// It is larger than the limit.
+    /// The body exceeds the limit.
     #[error("the answer is larger than {limit} bytes")]
     TooLarge {
-        /// The limit.
+        /// Maximum size in bytes.
         limit: usize,
     },
 }
@@ -26,14 +26,12 @@ impl Body {
         Self { answer }
     }
 
-    /// The next piece, or nothing at the end.
-    ///
-    /// Dropped while it waits, nothing is lost.
+    /// Returns the next chunk, or `None` at the end. Cancel-safe.
     pub async fn chunk(&mut self) -> Result<Option<Bytes>, BodyError> {
         self.answer.chunk().await.map_err(|error| BodyError::Broken(crate::error::reason(&error)))
     }
 
-    /// Everything there is, up to a limit. A body that comes in one piece is not copied.
+    /// Reads the whole body, up to `limit` bytes. A body that arrives in one chunk is not copied.
     pub async fn collect(&mut self, limit: usize) -> Result<Bytes, BodyError> {
         let Some(first) = self.counted(0, limit).await? else { return Ok(Bytes::new()) };
         let Some(second) = self.counted(first.len(), limit).await? else { return Ok(first) };
@@ -46,7 +44,7 @@ impl Body {
         Ok(all.freeze())
     }
 
-    /// The first bytes, for a message that shows what came instead of an answer.
+    /// Reads up to `most` bytes, for an error message that quotes an unexpected response. Read errors end the excerpt.
     pub async fn excerpt(&mut self, most: usize) -> Bytes {
         let mut seen = BytesMut::new();
         while let Ok(Some(chunk)) = self.chunk().await {

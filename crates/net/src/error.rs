@@ -1,4 +1,4 @@
-//! What can go wrong on the way out, and whether anything had left by then.
+//! Errors of outgoing requests, and whether the request had been sent.
 
 use std::error::Error;
 use std::io;
@@ -11,11 +11,11 @@ use wharf_spec::Untrusted;
 
 use crate::authorize::NotAuthorized;
 
-/// Why there is no way out at all.
+/// An error of creating the connection pool.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum OpenError {
-    /// The proxy's address is none.
+    /// The proxy URL is invalid.
     #[error("the proxy is not a URL that can be used")]
     Proxy,
     /// A file cannot be read.
@@ -23,63 +23,63 @@ pub enum OpenError {
     Unreadable {
         /// The file.
         file: PathBuf,
-        /// Why.
+        /// The cause.
         #[source]
         error: io::Error,
     },
-    /// A file holds no certificate.
+    /// The file contains no PEM certificate.
     #[error("`{}` holds no certificate in PEM", .0.display())]
     NoCertificate(PathBuf),
-    /// A file holds no certificate with its key.
+    /// The file does not contain a PEM certificate with its private key.
     #[error("`{}` does not hold a certificate and its private key in PEM", .0.display())]
     NoIdentity(PathBuf),
-    /// Encryption cannot be set up.
+    /// TLS cannot be initialized.
     #[error("encryption cannot be set up: {0}")]
     Encryption(String),
 }
 
-/// Why a request has no answer.
+/// An error of sending a request.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum SendError {
-    /// The name means nothing.
+    /// The host name cannot be resolved.
     #[error("the name `{host}` cannot be resolved: {reason}")]
     Unresolved {
-        /// The name.
+        /// The host name.
         host: String,
-        /// What the resolver said.
+        /// The resolver's error.
         reason: String,
     },
-    /// The address may not be dialled.
+    /// The address policy forbids the address.
     #[error("the address {0} may not be dialled from here")]
     Blocked(IpAddr),
-    /// Nobody took the connection.
+    /// The connection failed.
     #[error("no connection: {0}")]
     Refused(String),
-    /// Nobody took the connection in time.
+    /// The connection timed out.
     #[error("no connection within {} ms", .0.as_millis())]
     Slow(Duration),
-    /// No secure connection could be agreed on.
+    /// The TLS handshake failed.
     #[error("no secure connection: {0}")]
     Encryption(String),
-    /// It is no request that can be made.
+    /// The request is invalid.
     #[error("the request cannot be made: {0}")]
     Unsendable(String),
-    /// It was to be sent elsewhere, which is not done.
+    /// The response is a redirect that is not followed.
     #[error("sent on elsewhere ({status}{}), which is not followed", To(.to))]
     Redirected {
         /// The status.
         status: StatusCode,
-        /// Where to: untrusted.
+        /// Target of the redirect, untrusted.
         to: Option<String>,
     },
-    /// It was sent on again and again.
+    /// Too many redirects.
     #[error("sent on again and again without end")]
     RedirectLoop,
-    /// The connection broke before there was an answer. The request may have arrived.
+    /// The connection broke before the response. The request may have arrived.
     #[error("the connection broke before the answer: {0}")]
     Broken(String),
-    /// What it has to carry could not be had.
+    /// No credentials were available for the request.
     #[error("it could not be said who asks: {0}")]
     NotAuthorized(NotAuthorized),
 }
@@ -96,18 +96,18 @@ impl std::fmt::Display for To<'_> {
 }
 
 impl SendError {
-    /// Whether it is certain that nothing reached the server.
+    /// Reports whether the request certainly did not reach the server.
     pub fn never_left(&self) -> bool {
         match self {
             Self::Unresolved { .. } | Self::Blocked(_) | Self::Refused(_) | Self::Slow(_) => true,
             Self::Encryption(_) | Self::Unsendable(_) => true,
-            // Whoever turned an earlier try away, or sent it on, has done nothing else with it.
+            // A server that rejected or redirected an earlier attempt has not executed it.
             Self::NotAuthorized(_) => true,
             Self::Redirected { .. } | Self::RedirectLoop | Self::Broken(_) => false,
         }
     }
 
-    /// Whether the same request may fare better later: nobody was there, or nobody in time.
+    /// Reports whether the same request may succeed later: a connection failure or a timeout.
     pub fn may_pass(&self) -> bool {
         match self {
             Self::Unresolved { .. } | Self::Refused(_) | Self::Slow(_) | Self::Broken(_) => true,
@@ -116,7 +116,7 @@ impl SendError {
         }
     }
 
-    /// The same trouble with a request that somebody has seen before.
+    /// Converts the error for a request of which the server has already received an earlier attempt.
     pub(crate) fn once_seen(self) -> Self {
         let stays = matches!(self, Self::NotAuthorized(_)) || !self.never_left();
         if stays { self } else { Self::Broken(self.to_string()) }
@@ -141,21 +141,21 @@ impl SendError {
     }
 }
 
-/// Whether a connection was gone before it took the request, which the HTTP library says in these words and no others. It
-/// asks again by itself where the connection had been used before.
+/// Reports whether the connection was closed before it accepted the request. The HTTP library reports this only by
+/// these messages. It retries by itself if the connection had been used before.
 fn is_unstarted(error: &reqwest::Error) -> bool {
     causes(error).any(|cause| matches!(cause.to_string().as_str(), "operation was canceled" | "channel closed"))
 }
 
-/// What is known of the way a request took.
+/// Properties of the route that a request takes.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Way {
     pub connect_timeout: Duration,
     pub proxied: bool,
 }
 
-/// Whether an alert says that the server did not take our certificate, or misses one (RFC 8446, 6.2). In TLS 1.3 it comes
-/// after the request has left, and still means that nothing of it was read.
+/// Reports whether a TLS alert means that the server rejected the client certificate or requires one (RFC 8446, 6.2).
+/// In TLS 1.3 the alert arrives after the request was sent, and the server has not read the request.
 fn turns_away(error: &rustls::Error) -> bool {
     use rustls::AlertDescription as Alert;
     let rustls::Error::AlertReceived(alert) = error else { return false };
@@ -171,7 +171,7 @@ fn turns_away(error: &rustls::Error) -> bool {
     about_a_certificate.contains(alert)
 }
 
-/// What the resolver finds wrong, as it travels through the HTTP library.
+/// An error of the resolver, passed through the HTTP library.
 #[derive(Debug, Clone, thiserror::Error)]
 pub(crate) enum Unreachable {
     #[error("the name `{host}` cannot be resolved: {reason}")]
@@ -189,7 +189,7 @@ impl From<Unreachable> for SendError {
     }
 }
 
-/// What an error comes from, without the libraries' own words for passing it on, and nothing twice.
+/// Formats the causes of an error, without the HTTP library's wrapper messages and without repetitions.
 pub(crate) fn reason(error: &reqwest::Error) -> String {
     let mut told: Vec<String> = causes(error).skip(1).map(ToString::to_string).collect();
     told.retain(|text| !text.starts_with("client error ("));
@@ -197,12 +197,13 @@ pub(crate) fn reason(error: &reqwest::Error) -> String {
     shown(&if told.is_empty() { error.to_string() } else { told.join(": ") })
 }
 
-/// A text that may hold something a server said.
+/// Escapes and shortens a text that may contain server-supplied parts.
 fn shown(text: &str) -> String {
     Untrusted::new(text).shortened(300).to_string()
 }
 
-/// An error and what it comes from. An `io::Error` hides its own content from `source`, so it is looked into.
+/// Iterates over an error and its causes. `source` of an `io::Error` skips the wrapped error, so that is unwrapped
+/// separately.
 fn causes<'a>(error: &'a (dyn Error + 'static)) -> impl Iterator<Item = &'a (dyn Error + 'static)> {
     std::iter::successors(Some(error), |error: &&'a (dyn Error + 'static)| {
         let error: &'a (dyn Error + 'static) = *error;

@@ -1,6 +1,7 @@
-//! The one way out: pooled HTTP with bounds, proxies, certificates and address checks, and one SSE parser.
+//! Outgoing HTTP: a connection pool with size limits, proxies, certificates and address checks, and the SSE parser.
 //!
-//! Nothing here follows a redirect to another origin, reads a proxy from the environment, or trusts a body's length.
+//! This crate never follows a redirect to another origin, never reads a proxy from the environment, and never relies on
+//! the declared length of a body.
 
 #![forbid(unsafe_code)]
 #![warn(missing_docs)]

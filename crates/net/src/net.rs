@@ -1,4 +1,4 @@
-//! One pool of connections, and what may be sent through it.
+//! The connection pool, and sending requests through it.
 
 use std::net::IpAddr;
 use std::path::PathBuf;
@@ -16,33 +16,34 @@ use crate::error::{OpenError, SendError, Way};
 use crate::reach::{Reach, literal};
 use crate::resolve::Resolver;
 
-/// How often one request may be sent on to another place of the same origin.
+/// Maximum redirects of one request within its origin.
 const MOST_REDIRECTS: usize = 5;
-/// How often one request may be made again because the first was turned away, whatever the authorizer says.
+/// Maximum retries of one request after 401 or 403, regardless of the authorizer.
 const MOST_REFUSALS: u32 = 6;
-/// What is read of an answer that turns a request away, so that its connection can be used again: little, and soon.
+/// Maximum bytes to read from the body of a rejection so that its connection can be reused.
 const REFUSAL_BYTES: usize = 64 << 10;
+/// Maximum time to spend on that.
 const REFUSAL_TIME: Duration = Duration::from_millis(250);
-/// How long a connection is kept that nobody uses.
+/// Time after which an unused connection is closed.
 const POOL_IDLE: Duration = Duration::from_secs(30);
-/// How often a quiet connection is asked whether anybody is still there.
+/// Interval of keep-alive probes on idle connections.
 const KEEP_ALIVE: Duration = Duration::from_secs(15);
-/// Bytes of them all.
+/// Maximum size of all response headers together, in bytes.
 const MOST_HEADER_BYTES: u32 = 64 << 10;
 
-/// How the way out is made.
+/// Options of the connection pool.
 #[derive(Debug, Clone)]
 #[non_exhaustive]
 pub struct NetOptions {
-    /// The proxy everything goes through, a URL.
+    /// URL of the proxy for all requests.
     pub proxy: Option<Secret>,
-    /// Files of certificates trusted beside the system's own, in PEM.
+    /// PEM files with certificates to trust in addition to the system's.
     pub extra_ca: Vec<PathBuf>,
-    /// A file with a certificate and its key to show to servers, in PEM.
+    /// PEM file with the client certificate and its key.
     pub client_certificate: Option<PathBuf>,
-    /// How long resolving, dialling and agreeing on encryption may take together.
+    /// Timeout for name resolution, connection and TLS handshake together.
     pub connect_timeout: Duration,
-    /// Which addresses may be dialled.
+    /// Addresses that may be connected to.
     pub reach: Reach,
 }
 
@@ -58,7 +59,7 @@ impl Default for NetOptions {
     }
 }
 
-/// A pool of connections. Cheap to clone.
+/// A connection pool. Cheap to clone.
 #[derive(Clone)]
 pub struct Net {
     client: reqwest::Client,
@@ -67,46 +68,46 @@ pub struct Net {
     authorized: Option<Authorized>,
 }
 
-/// One request.
+/// An HTTP request.
 #[derive(Debug, Clone)]
 pub struct Request {
-    /// The verb.
+    /// The HTTP method.
     pub method: Method,
-    /// Where to.
+    /// The URL.
     pub url: Url,
-    /// What goes with it.
+    /// The headers.
     pub headers: HeaderMap,
-    /// What it carries; nothing when empty.
+    /// The body. Empty for none.
     pub body: Bytes,
-    /// Where it may be sent on to.
+    /// The redirects that are followed.
     pub redirects: Redirects,
 }
 
-/// Where an answer may send a request on to.
+/// Policy for redirects.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Redirects {
-    /// Nowhere.
+    /// No redirect is followed.
     Refused,
-    /// To another place of the same origin, if the request stays what it is (307 and 308).
+    /// Redirects within the same origin that preserve method and body (307 and 308) are followed.
     SameOrigin,
 }
 
-/// An answer whose body has not been read.
+/// A response with an unread body.
 pub struct Response {
     /// The status.
     pub status: StatusCode,
     /// The headers.
     pub headers: HeaderMap,
-    /// Where it came from in the end.
+    /// The URL after redirects.
     pub url: Url,
-    /// What is to be read.
+    /// The body.
     pub body: Body,
-    /// Why nothing could be done about being turned away, where somebody was there to do something.
+    /// The authorization error, if an authorizer was consulted about a 401 or 403 and could not resolve it.
     pub not_authorized: Option<NotAuthorized>,
 }
 
 impl Net {
-    /// Reads the certificates and makes the pool. Dials nobody.
+    /// Reads the certificates and creates the pool. Opens no connections.
     pub async fn open(options: &NetOptions) -> Result<Self, OpenError> {
         let way = Way { connect_timeout: options.connect_timeout, proxied: options.proxy.is_some() };
         let mut builder = reqwest::Client::builder()
@@ -122,7 +123,7 @@ impl Net {
             .http2_max_header_list_size(MOST_HEADER_BYTES)
             .http2_keep_alive_interval(KEEP_ALIVE)
             .http2_keep_alive_timeout(KEEP_ALIVE)
-            // With a proxy its own name is all that is resolved, and whoever owns this program gave it.
+            // With a proxy, only the proxy's own name is resolved, and the user configured it.
             .dns_resolver(Resolver::new(if way.proxied { Reach::Anywhere } else { options.reach }));
         if let Some(proxy) = &options.proxy {
             builder = builder.proxy(proxy_at(proxy)?);
@@ -140,25 +141,26 @@ impl Net {
         Ok(Self { client, reach: options.reach, way, authorized: None })
     }
 
-    /// The same pool for a server that wants to know who asks. Requests to its origin carry what the authorizer says, and
-    /// are made again once it has done something about their being turned away; those to another are as they were.
+    /// Adds an authorizer for one server. Requests to the server's origin carry the authorizer's credentials and are
+    /// retried after the authorizer has handled a rejection. Requests to other origins are unaffected.
     #[must_use]
     pub fn authorized_by(self, authorizer: Arc<dyn Authorizer>, server: &Url) -> Self {
         Self { authorized: Some(Authorized { authorizer, origin: server.origin() }), ..self }
     }
 
-    /// Sends a request and gives its answer as soon as the headers are there.
+    /// Sends a request and returns the response as soon as its headers are available.
     ///
-    /// Dropped while it waits, the request may or may not have left.
+    /// # Cancel safety
+    /// If the future is dropped, the request may or may not have been sent.
     pub async fn send(&self, request: Request) -> Result<Response, SendError> {
         match self.authorized.as_ref().and_then(|authorized| authorized.bearer_for(&request.url)) {
-            // Beside the way of those who need none, which stays small.
+            // Boxed to keep the future of unauthorized requests small.
             Some(bearer) => Box::pin(self.send_as(bearer, &request)).await,
             None => self.follow(&request, None).await,
         }
     }
 
-    /// Makes a request again for as long as it is turned away and something can be done about that.
+    /// Retries a request while it is rejected and the authorizer can handle the rejection.
     async fn send_as(&self, mut bearer: Bearer<'_>, request: &Request) -> Result<Response, SendError> {
         let mut refusals = 0;
         loop {
@@ -176,18 +178,18 @@ impl Net {
             }
             refusals += 1;
             let _ = tokio::time::timeout(REFUSAL_TIME, response.body.collect(REFUSAL_BYTES)).await;
-            // The connection goes back to the pool in a task of its own: without a turn for it the next request would open
+            // The connection returns to the pool in a separate task. Without this yield the next request would open
             // another connection.
             tokio::task::yield_now().await;
         }
     }
 
-    /// Sends a request to wherever it is sent on to.
+    /// Sends a request and follows its redirects.
     async fn follow(&self, request: &Request, mut bearer: Option<&mut Bearer<'_>>) -> Result<Response, SendError> {
         let mut url = request.url.clone();
         for redirects in 0..=MOST_REDIRECTS {
             let answer = self.send_once(request, url.clone(), bearer.as_deref_mut()).await;
-            // Whoever sent it on has seen it.
+            // The redirecting server has already received the request.
             let answer = answer.map_err(|error| if redirects > 0 { error.once_seen() } else { error })?;
             let sent_on = request.redirects == Redirects::SameOrigin && keeps_the_request(answer.status());
             if !sent_on {
@@ -221,8 +223,8 @@ impl Net {
         Ok(answer)
     }
 
-    /// Refuses what may not be dialled. A name is checked where it is resolved, which is here if a proxy does the rest: one
-    /// that only the proxy knows is its own to judge.
+    /// Rejects URLs that must not be connected to. Names are checked by the resolver. With a proxy, names are resolved
+    /// here for the check only; a name that only the proxy can resolve is left to the proxy.
     async fn check(&self, url: &Url) -> Result<(), SendError> {
         if !matches!(url.scheme(), "http" | "https") {
             return Err(SendError::Unsendable(format!("`{}` is neither http nor https", url.scheme())));
@@ -236,7 +238,7 @@ impl Net {
         refused.map_or(Ok(()), |address| Err(SendError::Blocked(address)))
     }
 
-    /// An address of this name that may not be dialled, if it is known to have one.
+    /// Returns a forbidden address of this name, if it resolves to one.
     async fn refused_of(&self, host: &str) -> Option<IpAddr> {
         let found = tokio::time::timeout(self.way.connect_timeout, tokio::net::lookup_host((host, 0))).await;
         let mut addresses = found.ok()?.ok()?.map(|address| address.ip());
@@ -246,7 +248,7 @@ impl Net {
 
 fn proxy_at(url: &Secret) -> Result<reqwest::Proxy, OpenError> {
     let scheme = url.reveal().split_once("://").map_or("http", |(scheme, _)| scheme);
-    // One of another scheme would be taken here and fail at the first request.
+    // Another scheme would be accepted here and fail at the first request.
     if !["http", "https"].iter().any(|known| known.eq_ignore_ascii_case(scheme)) {
         return Err(OpenError::Proxy);
     }
@@ -278,26 +280,26 @@ fn never_content() -> NotAuthorized {
     NotAuthorized { remedy: Remedy::Reading, reason }
 }
 
-/// What is wrong with a head that the HTTP library takes all the same.
+/// Returns a problem with the response headers that the HTTP library tolerates.
 fn problem_of(headers: &HeaderMap) -> Option<&'static str> {
     let bytes: usize = headers.iter().map(|(name, value)| name.as_str().len() + value.len()).sum();
-    // Whoever reads the one and whoever reads the other see different answers (RFC 9112, 6.3).
+    // Request smuggling: parsers disagree on which length applies (RFC 9112, 6.3).
     if headers.contains_key(header::TRANSFER_ENCODING) && headers.contains_key(header::CONTENT_LENGTH) {
         return Some("the answer has two lengths");
     }
     (bytes > MOST_HEADER_BYTES as usize).then_some("the headers of the answer are too large")
 }
 
-/// Where an answer sends the request on to.
+/// Returns the target of a redirect.
 fn place(answer: &reqwest::Response, from: &Url) -> Option<Url> {
     let location = answer.headers().get(header::LOCATION)?;
     from.join(&String::from_utf8_lossy(location.as_bytes())).ok()
 }
 
-/// Where an answer sends the request on to, if that is the same origin.
+/// Returns the target of a redirect, if it has the same origin.
 fn next_place(answer: &reqwest::Response, from: &Url) -> Result<Url, SendError> {
     let next = place(answer, from);
-    // Shown without its query, which may hold what is nobody's business.
+    // Without the query, which may contain secrets.
     let to = next.as_ref().map(shown_url);
     let next = next.filter(|next| next.origin() == from.origin());
     next.ok_or(SendError::Redirected { status: answer.status(), to })

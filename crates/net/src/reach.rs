@@ -1,33 +1,33 @@
-//! Which addresses may be dialled.
+//! Policy for the addresses that may be connected to.
 //!
-//! Judges addresses, never names: whoever dials asks about each address a name gave, and dials that very one.
+//! Decides on addresses, never on names: the caller checks each resolved address and connects to that same address.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
-/// How far a connection may reach.
+/// The set of addresses that may be connected to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Reach {
-    /// To any address: somebody typed where to go.
+    /// Any address: the user configured the target.
     Anywhere,
-    /// To addresses of the public internet alone: a server said where to go.
+    /// Public addresses only: a server supplied the target.
     PublicOnly,
-    /// To addresses of the public internet and of one zone: a server said where to go that is itself in that zone.
+    /// Public addresses and one zone: a server in that zone supplied the target.
     PublicAnd(Zone),
 }
 
-/// A part of the network that nobody sees from outside.
+/// A range of addresses that is not reachable from the internet.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Zone {
-    /// This machine.
+    /// The local machine.
     Loopback,
-    /// The network of a house or a company, shared and unique local addresses included (RFC 1918, 6598, 4193).
+    /// Private networks, including shared and unique local addresses (RFC 1918, 6598, 4193).
     Private,
-    /// Whatever is on the same wire (RFC 3927, 4291).
+    /// The local link (RFC 3927, 4291).
     LinkLocal,
 }
 
 impl Reach {
-    /// Whether this address may be dialled.
+    /// Reports whether this address may be connected to.
     pub fn allows(&self, address: IpAddr) -> bool {
         match self {
             Self::Anywhere => true,
@@ -38,9 +38,9 @@ impl Reach {
 }
 
 impl Zone {
-    /// The zone an address is in. A public one is in none, nor is one that is of no use to a server.
+    /// Returns the zone of an address, or `None` for public and for unusable addresses.
     ///
-    /// Sees through mapped addresses only: what a tunnel carries (NAT64, 6to4, Teredo) ends up in somebody else's zone.
+    /// Only IPv4-mapped addresses are unwrapped. Tunnelled addresses (NAT64, 6to4, Teredo) end in a remote zone.
     pub fn of(address: IpAddr) -> Option<Self> {
         match address.to_canonical() {
             address if CREDENTIALS.contains(&address) => None,
@@ -50,14 +50,14 @@ impl Zone {
     }
 }
 
-/// Where clouds hand credentials to whoever asks from inside: no neighbour of a server's has business there.
+/// Metadata endpoints at which cloud providers serve credentials. They belong to no zone.
 const CREDENTIALS: [IpAddr; 3] = [
     IpAddr::V4(Ipv4Addr::new(169, 254, 169, 254)),
     IpAddr::V4(Ipv4Addr::new(100, 100, 100, 200)),
     IpAddr::V6(Ipv6Addr::new(0xfd00, 0xec2, 0, 0, 0, 0, 0, 0x254)),
 ];
 
-/// The address that the host of a URL is, rather than a name to be resolved; IPv6 has its brackets, as in a URL.
+/// Parses the host of a URL as an IP address. Returns `None` for a name. IPv6 addresses are in brackets, as in a URL.
 pub fn literal(host: &str) -> Option<IpAddr> {
     match host.strip_prefix('[') {
         Some(rest) => rest.strip_suffix(']')?.parse().ok().map(IpAddr::V6),
@@ -90,14 +90,14 @@ fn is_public(address: IpAddr) -> bool {
     }
 }
 
-/// What the registry of special-purpose addresses (RFC 6890) calls globally reachable, and nothing that it does not.
+/// Reports whether the special-purpose registry (RFC 6890) lists the address as globally reachable.
 fn is_public_v4(address: Ipv4Addr) -> bool {
     let special = match address.octets() {
         [0 | 10 | 127, ..] => true,
         [100, second, ..] => second & 0xc0 == 64,
         [169, 254, ..] => true,
         [172, second, ..] => second & 0xf0 == 16,
-        // Protocol assignments, documentation, the relays of 6to4.
+        // Protocol assignments, documentation, 6to4 relays.
         [192, 0, 0 | 2, _] | [192, 88, 99, _] => true,
         [192, 168, ..] => true,
         [198, 18 | 19, ..] => true,
@@ -109,16 +109,16 @@ fn is_public_v4(address: Ipv4Addr) -> bool {
     !special
 }
 
-/// Global unicast is 2000::/3 and nothing else; where an address carries one of IPv4, that one decides as well.
+/// Global unicast is 2000::/3. An embedded IPv4 address must be public as well.
 fn is_public_v6(address: Ipv6Addr) -> bool {
     let [.., seventh, eighth] = address.segments();
     match address.segments() {
-        // Compatible, mapped, and NAT64: the low half is where the packet ends up. `::` and `::1` are among them, as
-        // 0.0.0.0 and 0.0.0.1.
+        // Compatible, mapped, and NAT64: the packet is delivered to the embedded IPv4 address. This includes `::` and
+        // `::1`, as 0.0.0.0 and 0.0.0.1.
         [0, 0, 0, 0, 0, 0 | 0xffff, ..] | [0x64, 0xff9b, 0, 0, 0, 0, ..] => is_public_v4(v4(seventh, eighth)),
-        // Teredo: the relay, and the client in disguise.
+        // Teredo: the relay, and the obfuscated client address.
         [0x2001, 0, high, low, ..] => is_public_v4(v4(high, low)) && is_public_v4(v4(!seventh, !eighth)),
-        // Protocol assignments, benchmarking among them; documentation.
+        // Protocol assignments including benchmarking, and documentation.
         [0x2001, 0..0x200, ..] | [0x2001, 0xdb8, ..] | [0x3fff, 0..0x1000, ..] => false,
         // 6to4.
         [0x2002, high, low, ..] => is_public_v4(v4(high, low)),
@@ -136,16 +136,16 @@ mod tests {
 
     use super::*;
 
-    /// What becomes of a URL's host.
+    /// Classification of a URL's host.
     #[derive(Debug, PartialEq)]
     enum Verdict {
-        /// It is an address that everybody may dial.
+        /// A public address.
         Public,
-        /// It is an address that only the user may name.
+        /// A non-public address, allowed only if the user configured it.
         Private,
-        /// It is a name.
+        /// A host name.
         Name,
-        /// There is no such URL.
+        /// An invalid URL.
         Nothing,
     }
     use Verdict::{Name, Nothing, Private, Public};

@@ -1,4 +1,4 @@
-//! Names to addresses, checked at the very moment they are dialled: what is resolved here is what is connected to.
+//! DNS resolution with address checks at dial time: only addresses that passed the check are connected to.
 
 use reqwest::dns::{Addrs, Name, Resolve, Resolving};
 

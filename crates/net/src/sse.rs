@@ -1,7 +1,6 @@
-//! Event streams, read as the HTML standard says (WHATWG, 9.2.6), within bounds.
+//! A bounded parser for event streams (WHATWG HTML, 9.2.6).
 //!
-//! Owns lines and events. What an event means, how long a stream may be silent and when to come back is for whoever
-//! reads it.
+//! Handles lines and events only. The meaning of events, silence timeouts and reconnection are left to the caller.
 
 use std::collections::VecDeque;
 use std::mem;
@@ -12,38 +11,38 @@ use memchr::{memchr, memchr2};
 
 const BYTE_ORDER_MARK: &[u8] = b"\xef\xbb\xbf";
 
-/// One event of a stream. Every string is untrusted.
+/// One event of a stream. All strings are untrusted.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SseEvent {
-    /// Its type; `None` for the usual one, `message`.
+    /// Event type. `None` for the default, `message`.
     pub event: Option<String>,
-    /// The id it brought itself; an empty one takes back those before.
+    /// Event ID set by this event. An empty ID resets the last event ID.
     pub id: Option<String>,
-    /// Its data, not known to be UTF-8. Empty in an event that only brings an id.
+    /// Data, not necessarily UTF-8. Empty in an event that only sets an ID.
     pub data: Bytes,
 }
 
-/// An event grew beyond what was allowed.
+/// An error: an event exceeds the size limit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("an event of the stream is larger than {limit} bytes")]
 pub struct SseTooLarge {
-    /// How large one may be.
+    /// Maximum size of an event in bytes.
     pub limit: usize,
 }
 
-/// Turns chunks into events.
+/// Parses chunks into events.
 ///
-/// An iterator that goes on when more has been pushed: `None` means that no event is complete yet, or that there has
-/// been an error, after which nothing follows. Each byte is looked at a few times however the stream is cut. A line
-/// that lies within one chunk shares its memory; one that does not is copied once.
+/// The iterator can be resumed after [`SseParser::push`]: `None` means that no event is complete yet, or that there was
+/// an error. No events follow an error. Each byte is scanned a small number of times regardless of the chunk sizes. A
+/// line within one chunk shares the chunk's memory; a line across chunks is copied once.
 #[derive(Debug)]
 pub struct SseParser {
     limit: usize,
-    /// Not looked at yet. As many as were pushed since the last `None`.
+    /// Unparsed chunks, pushed since the last `None`.
     chunks: VecDeque<Bytes>,
-    /// The beginning of a line whose end has not come.
+    /// Start of an incomplete line.
     line: Vec<u8>,
-    /// A line ended in CR: an LF that follows belongs to it.
+    /// The last line ended in CR: a following LF belongs to that line end.
     after_return: bool,
     at_start: bool,
     failed: bool,
@@ -54,10 +53,10 @@ pub struct SseParser {
 }
 
 impl SseParser {
-    /// A parser for one stream from its beginning.
+    /// Creates a parser for the start of a stream.
     ///
-    /// The limit is on what one event makes it hold: data, id and type so far, and the line being read with its
-    /// field's name. A message is thus allowed a few bytes less.
+    /// `limit` bounds the memory of one event: data, ID and type so far, plus the current line with its field name. The
+    /// maximum message size is therefore a few bytes less.
     pub fn new(limit: usize) -> Self {
         Self {
             limit,
@@ -73,7 +72,7 @@ impl SseParser {
         }
     }
 
-    /// Takes the next piece of the stream. Nothing is read until an event is asked for.
+    /// Adds the next chunk of the stream. Parsing happens in [`Iterator::next`].
     pub fn push(&mut self, chunk: Bytes) {
         self.activity += chunk.len() as u64;
         if !self.failed && !chunk.is_empty() {
@@ -81,22 +80,22 @@ impl SseParser {
         }
     }
 
-    /// How many bytes the event being read has so far.
+    /// Returns the number of bytes buffered for the current event.
     pub fn held(&self) -> usize {
         self.draft.len() + self.line.len()
     }
 
-    /// The last valid `retry` so far, however long. An event need not be complete for it.
+    /// Returns the last valid `retry` value, unbounded. It applies even before its event is complete.
     pub fn retry(&self) -> Option<Duration> {
         self.retry
     }
 
-    /// The id to resume after: that of the last event given which had one, `None` if it was empty.
+    /// Returns the ID to resume after: that of the last returned event with an ID, or `None` if that ID is empty.
     pub fn last_id(&self) -> Option<&str> {
         Some(self.last_id.as_str()).filter(|id| !id.is_empty())
     }
 
-    /// How many bytes were ever pushed, so that comments count as signs of life.
+    /// Returns the total number of bytes pushed, including comments, as a measure of activity.
     pub fn activity(&self) -> u64 {
         self.activity
     }
@@ -112,7 +111,7 @@ impl SseParser {
         Ok(None)
     }
 
-    /// The next whole line without its end.
+    /// Returns the next complete line without its line end.
     fn line(&mut self) -> Result<Option<Bytes>, SseTooLarge> {
         while let Some(mut chunk) = self.chunks.pop_front() {
             if mem::take(&mut self.after_return) && chunk.first() == Some(&b'\n') {
@@ -135,7 +134,7 @@ impl SseParser {
         Ok(None)
     }
 
-    /// The line that ends with this piece.
+    /// Returns the line that ends with this piece.
     fn whole(&mut self, piece: Bytes) -> Bytes {
         let line = if self.line.is_empty() {
             piece
@@ -158,12 +157,12 @@ impl SseParser {
             b"event" => self.draft.event = String::from_utf8_lossy(value).into_owned(),
             b"id" if !value.contains(&0) => self.draft.id = Some(String::from_utf8_lossy(value).into_owned()),
             b"retry" => self.retry = milliseconds(value).or(self.retry),
-            // A comment, which has no name, or a field nobody knows.
+            // A comment (empty name) or an unknown field.
             _ => {}
         }
     }
 
-    /// Ends the event at an empty line; one without data and without an id was none.
+    /// Ends the event at an empty line. Returns `None` for an event with neither data nor ID.
     fn dispatch(&mut self) -> Option<SseEvent> {
         let Draft { event, id, data } = mem::take(&mut self.draft);
         if let Some(id) = &id {
@@ -193,7 +192,7 @@ impl Iterator for SseParser {
     }
 }
 
-/// Digits alone; more than a number can hold is as good as for ever.
+/// Parses a decimal number of milliseconds. Saturates on overflow.
 fn milliseconds(value: &[u8]) -> Option<Duration> {
     if value.is_empty() || !value.iter().all(u8::is_ascii_digit) {
         return None;
@@ -202,7 +201,7 @@ fn milliseconds(value: &[u8]) -> Option<Duration> {
     Some(Duration::from_millis(digits.parse().unwrap_or(u64::MAX)))
 }
 
-/// The event being read.
+/// The event under construction.
 #[derive(Debug, Default)]
 struct Draft {
     event: String,
@@ -212,9 +211,9 @@ struct Draft {
 
 #[derive(Debug)]
 enum Data {
-    /// One line, where it came.
+    /// One line, shared with the chunk.
     Line(Bytes),
-    /// Several, copied together.
+    /// Several lines, copied.
     Lines(Vec<u8>),
 }
 

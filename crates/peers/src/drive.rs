@@ -1,4 +1,4 @@
-//! The closed loop: so many callers, each making its next call when the last one was answered.
+//! Closed-loop load: a fixed number of callers, each making its next call when the last one is answered.
 
 use std::future::Future;
 use std::sync::Arc;
@@ -10,9 +10,9 @@ use tokio::task::JoinSet;
 
 use crate::{Flavour, Options, Report, Stopwatch, WARM_UP, nanoseconds};
 
-/// Runs `main` to its end as a task on a new runtime of this flavour.
+/// Runs `main` as a task on a new runtime of this flavour.
 ///
-/// As a task, because on the runtime with two workers the calling thread is neither of them.
+/// As a task, because on the runtime with two workers the calling thread is not one of them.
 pub fn block_on<T: Send + 'static>(flavour: Flavour, main: impl Future<Output = T> + Send + 'static) -> T {
     let mut builder = match flavour {
         Flavour::Current => Builder::new_current_thread(),
@@ -24,8 +24,8 @@ pub fn block_on<T: Send + 'static>(flavour: Flavour, main: impl Future<Output = 
 
 /// Measures `call`: warms up, then has `options.conc` callers make one call at a time.
 ///
-/// With `options.calls` there is no warm-up and exactly so many calls are made, all callers
-/// together. A call that fails is expected to panic, which ends the measurement.
+/// With `options.calls`, all callers together make exactly that many calls, without a warm-up. A failing call must
+/// panic, which ends the measurement.
 pub async fn drive<Call, Answer>(implementation: &str, options: &Options, call: Call) -> Report
 where
     Call: Fn() -> Answer + Clone + Send + 'static,
@@ -43,11 +43,11 @@ where
     Report::new(implementation, options.flavour.name(), options, stopwatch.stop(latencies))
 }
 
-/// When a caller stops.
+/// The condition at which a caller stops.
 #[derive(Clone)]
 enum Until {
     Time(Instant),
-    /// So many calls were begun, counted over all callers.
+    /// Number of started calls, counted over all callers.
     Calls(usize, Arc<AtomicUsize>),
 }
 
@@ -64,7 +64,7 @@ impl Until {
     }
 }
 
-/// Gives every call's latency in nanoseconds, in no particular order.
+/// Runs all callers. Returns the latency of every call in nanoseconds, in no particular order.
 async fn all_callers<Call, Answer>(conc: usize, call: &Call, until: &Until) -> Vec<u64>
 where
     Call: Fn() -> Answer + Clone + Send + 'static,

@@ -1,21 +1,21 @@
-//! What the echo servers answer, whatever it comes over.
+//! Responses of the echo servers, on any transport.
 //!
-//! Calls of the tool are recognised by scanning for the text and the id, wherever in the message
-//! they stand; everything else is rare, and parsed.
+//! Tool calls are recognised by scanning for the text and the id at any position; all other messages are rare and
+//! parsed.
 
 use memchr::{memchr, memmem};
 use serde_json::{Value, json};
 
-/// Which protocol era the server admits to.
+/// Protocol era the server supports.
 #[derive(Clone, Copy, PartialEq)]
 pub enum Era {
-    /// 2026-07-28, by `server/discover`; a client that insists may still `initialize`.
+    /// 2026-07-28 with `server/discover`; also accepts `initialize`.
     Modern,
-    /// 2025-11-25 and the handshake; does not know `server/discover`.
+    /// 2025-11-25 with the handshake; rejects `server/discover`.
     Legacy,
 }
 
-/// Appends the answer to a message, and nothing if it asks for none.
+/// Appends the response to a message; appends nothing for a notification.
 pub fn answer(message: &[u8], era: Era, answers: &mut Vec<u8>) {
     if echo(message, answers).is_none()
         && let Ok(message) = serde_json::from_slice::<Value>(message)
@@ -25,7 +25,7 @@ pub fn answer(message: &[u8], era: Era, answers: &mut Vec<u8>) {
     }
 }
 
-/// Answers a call of the tool by copying its text, escapes and all; `None` if it is none.
+/// Answers a tool call by copying its text, escapes included. Returns `None` if the line is not a tool call.
 fn echo(line: &[u8], answers: &mut Vec<u8>) -> Option<()> {
     const TEXT: &[u8] = br#""text":""#;
     let before = memmem::find(line, TEXT)?;
@@ -40,7 +40,7 @@ fn echo(line: &[u8], answers: &mut Vec<u8>) -> Option<()> {
     Some(())
 }
 
-/// Where the string that begins here ends: at the first quote that is not escaped.
+/// Returns the end of the string that starts here: the first unescaped quote.
 fn string_end(rest: &[u8]) -> Option<usize> {
     let mut from = 0;
     loop {
@@ -53,7 +53,7 @@ fn string_end(rest: &[u8]) -> Option<usize> {
     }
 }
 
-/// The value of `"id":`, a number or a string, as it was written.
+/// Returns the raw value of `"id":`, a number or a string.
 fn id(part: &[u8]) -> Option<&[u8]> {
     const ID: &[u8] = br#""id":"#;
     let rest = &part[memmem::find(part, ID)? + ID.len()..];
@@ -64,7 +64,7 @@ fn id(part: &[u8]) -> Option<&[u8]> {
     (length > 0).then(|| &rest[..length])
 }
 
-/// Answers whatever is not a call; `None` to a notification.
+/// Answers all other messages; returns `None` for a notification.
 fn reply(message: &Value, era: Era) -> Option<Value> {
     let id = message.get("id")?;
     let result = match message["method"].as_str()? {

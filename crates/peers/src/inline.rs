@@ -1,10 +1,11 @@
-//! An echo server that lives in the client's process and answers on the client's own thread.
+//! In-process echo server that answers on the client's thread.
 
 use wharf_client::{LocalServer, Pending, ServerEnd, Workers};
 
 use crate::echo::{Era, answer};
 
-/// Answers as the echo servers do, at once and without a thread of its own: whatever else a call costs is the caller's.
+/// Answers like the echo servers, synchronously and without a thread of its own. All other cost of a call is the
+/// caller's.
 pub struct InlineEcho;
 
 impl LocalServer for InlineEcho {

@@ -1,9 +1,8 @@
-//! What every benchmark client shares, so that they differ only in the client they measure:
-//! their flags, the closed loop that drives them, and the line of figures they print. And what
-//! the echo servers share: their answers.
+//! Shared parts of the benchmark clients: flags, the closed loop that drives them, and the line of figures they print.
+//! Also the responses of the echo servers.
 //!
-//! A client written in Rust connects in whatever way is its own, then hands [`drive`] a closure
-//! that makes one call. The scripts under `clients/` repeat the same loop in their languages.
+//! A Rust client connects in its own way, then passes [`drive`] a closure that makes one call. The scripts under
+//! `clients/` implement the same loop in their languages.
 
 #![allow(
     clippy::print_stdout,

@@ -1,4 +1,4 @@
-//! Hosts of many servers, some of which are in trouble.
+//! Hosts with many servers, some of them failing.
 
 use std::path::Path;
 
@@ -8,25 +8,25 @@ use wharf::policy::{Action, Rule, RuleOrigin, SourcedRule, Standing};
 use wharf::spec::{ServerEntry, ServerName, ServerSpec, StdioSpec, Surroundings, ToolId};
 use wharf::{CallOptions, Host, HostBuilder, Raw};
 
-/// How a server of `bench-host-server` behaves; the words are its modes.
+/// Behaviour of a `bench-host-server`; the names are its modes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
-    /// Answers at once.
+    /// Answers immediately.
     Good,
     /// Names a program that does not exist.
     Missing,
-    /// Exits at once.
+    /// Exits immediately.
     Dead,
-    /// Takes 10 s before it answers anything.
+    /// Answers nothing for the first 10 s.
     Slow,
-    /// Exits 50 ms after it was ready.
+    /// Exits 50 ms after it is ready.
     Crashing,
-    /// Exits 50 ms after it was started, without a word.
+    /// Exits 50 ms after it starts, without output.
     Stillborn,
 }
 
 impl Kind {
-    /// What it is called, as the server's mode and in the names of servers.
+    /// Returns the name used as the server's mode and in server names.
     pub fn word(self) -> &'static str {
         match self {
             Self::Good => "good",
@@ -39,20 +39,20 @@ impl Kind {
     }
 }
 
-/// A builder with what every host here has, and a rule for each of the servers by its name.
+/// Returns a host builder with the common settings, and a rule that allows each server's tools.
 pub fn host(servers: Vec<ServerEntry>) -> HostBuilder {
     let rules: Vec<SourcedRule> = servers.iter().map(|server| allow(&server.name, "*")).collect();
     let surroundings = Surroundings { env: std::env::vars_os().collect(), cwd: std::env::current_dir().unwrap() };
     Host::builder().servers(servers).rules(rules).surroundings(surroundings)
 }
 
-/// The rule that allows a tool of a server.
+/// Returns a rule that allows a tool of a server.
 pub fn allow(server: &ServerName, tool: &str) -> SourcedRule {
     let rule = Rule::new(format!("mcp__{server}__{tool}"), Action::Allow);
     SourcedRule { rule, origin: RuleOrigin { place: "bench:1".to_owned(), standing: Standing::User } }
 }
 
-/// The `number`-th server of a kind; at every start it adds a line to the file `starts`, if there is one.
+/// Returns the entry of the `number`-th server of a kind. With `starts`, each start appends a line to that file.
 pub fn entry(program: &Path, kind: Kind, number: usize, starts: Option<&Path>) -> ServerEntry {
     let name = named(kind, number);
     let mut spec = StdioSpec { program: program.into(), ..StdioSpec::default() };
@@ -64,17 +64,17 @@ pub fn entry(program: &Path, kind: Kind, number: usize, starts: Option<&Path>) -
     ServerEntry::new(name, ServerSpec::Stdio(spec))
 }
 
-/// The name of the `number`-th server of a kind.
+/// Returns the name of the `number`-th server of a kind.
 pub fn named(kind: Kind, number: usize) -> ServerName {
     ServerName::new(&format!("{}-{number}", kind.word())).unwrap()
 }
 
-/// A tool of the `number`-th good server.
+/// Returns the id of a tool of the `number`-th healthy server.
 pub fn good_tool(number: usize, tool: &str) -> ToolId {
     ToolId::new(&named(Kind::Good, number), tool)
 }
 
-/// Waits until each of the first good servers has answered a call.
+/// Waits until each of the first `servers` healthy servers has answered a call.
 pub async fn answered(host: &Host, servers: usize) {
     let mut first = JoinSet::new();
     for number in 0..servers {
@@ -86,7 +86,7 @@ pub async fn answered(host: &Host, servers: usize) {
     first.join_all().await;
 }
 
-/// Arguments of a call that carries 64 bytes.
+/// Returns call arguments with 64 bytes of text.
 pub fn small() -> Raw {
     Raw::of(&json!({ "text": "x".repeat(64) })).unwrap()
 }

@@ -1,14 +1,14 @@
-//! The flags that every benchmark client takes.
+//! The flags of all benchmark clients.
 
 use std::path::PathBuf;
 use std::process::exit;
 use std::str::FromStr;
 use std::time::Duration;
 
-/// Which tokio runtime a client runs on.
+/// The tokio runtime of a client.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Flavour {
-    /// Everything on one thread.
+    /// A single thread.
     Current,
     /// Two workers.
     Multi,
@@ -23,21 +23,21 @@ impl Flavour {
     }
 }
 
-/// Which server the client of servers in its own process calls.
+/// The in-process server to call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Local {
-    /// One made of closures.
+    /// A server made of closures.
     Closure,
     /// A handler of the Rust SDK.
     Rmcp,
 }
 
-/// How the echo server over HTTP answers.
+/// Form of the HTTP echo server's responses.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Answers {
-    /// With a body of JSON.
+    /// A JSON body.
     Json,
-    /// With a stream of one event.
+    /// An SSE stream of one event.
     Sse,
 }
 
@@ -50,7 +50,7 @@ impl Answers {
     }
 }
 
-/// What to measure, as said on the command line.
+/// Command-line options.
 #[derive(Clone, Debug)]
 pub struct Options {
     /// The echo server to start.
@@ -59,22 +59,22 @@ pub struct Options {
     pub payload: usize,
     /// Callers, each with one call in flight.
     pub conc: usize,
-    /// How long to measure, after the warm-up.
+    /// Duration of the measurement, after the warm-up.
     pub time: Duration,
-    /// When given, make exactly so many calls instead, without a warm-up.
+    /// If set, the exact number of calls to make, without a warm-up.
     pub calls: Option<usize>,
     pub flavour: Flavour,
-    /// How the server answers; only clients over HTTP have the choice.
+    /// Form of the server's responses; HTTP clients only.
     pub answers: Answers,
-    /// A file with the request to send; only the clients that are the limit take it.
+    /// File with the request to send; limit clients only.
     pub template: Option<PathBuf>,
-    /// The server to call; only the client of servers in its own process has the choice.
+    /// Server to call; the in-process client only.
     pub local: Local,
-    /// Looks inside each result instead of leaving it raw; only our own client has the choice.
+    /// Decode each result instead of leaving it raw; this client only.
     pub typed: bool,
-    /// Has an account that the server never asks for; only our own client over HTTP has the choice.
+    /// Configure an account that the server never requires; this client over HTTP only.
     pub account: bool,
-    /// Prints the request line as a template and leaves; only our own client knows it.
+    /// Print the request line as a template and exit; this client only.
     pub print_template: bool,
 }
 
@@ -83,7 +83,7 @@ const USAGE: &str = "flags: --server PATH [--payload BYTES] [--conc CALLERS] [--
        [--local closure|rmcp] [--answers json|sse] [--account]";
 
 impl Options {
-    /// Reads the process's own arguments; on a bad one, says so and exits with 2.
+    /// Parses the process's arguments. On an error, prints the usage and exits with code 2.
     pub fn from_args() -> Self {
         Self::parse(std::env::args().skip(1)).unwrap_or_else(|complaint| {
             eprintln_usage(&complaint);
@@ -137,7 +137,7 @@ impl Options {
         Ok(self)
     }
 
-    /// The text that each call carries: nothing in it needs escaping.
+    /// Returns the text of each call; it needs no escaping.
     pub fn text(&self) -> String {
         "x".repeat(self.payload)
     }

@@ -1,14 +1,14 @@
-//! One measurement, and the line of JSON that tells it.
+//! One measurement, printed as a line of JSON.
 
 use std::fs;
 use std::time::{Duration, Instant};
 
 use crate::{Options, Seen};
 
-/// How long every client calls before it measures.
+/// Warm-up time of every client before the measurement.
 pub const WARM_UP: Duration = Duration::from_millis(200);
 
-/// Takes the time, and the processor time of this process, of a measurement.
+/// Measures wall time and the CPU time of this process.
 pub struct Stopwatch {
     begun: Instant,
     processor: Duration,
@@ -24,16 +24,16 @@ impl Stopwatch {
     }
 }
 
-/// What was seen between start and stop.
+/// The measurements between start and stop.
 pub struct Measured {
     pub wall: Duration,
-    /// Of this process, all threads, the server not included.
+    /// CPU time of all threads of this process, without the server.
     pub processor: Duration,
     /// Nanoseconds, one entry for each call.
     pub latencies: Vec<u64>,
 }
 
-/// A latency as [`Measured`] keeps it.
+/// Converts a latency for [`Measured`].
 pub fn nanoseconds(time: Duration) -> u64 {
     u64::try_from(time.as_nanos()).unwrap_or(u64::MAX)
 }
@@ -68,7 +68,7 @@ impl Report {
         Self { line }
     }
 
-    /// Adds what the server saw.
+    /// Adds the server's counts.
     pub fn seen(mut self, Seen { connections, requests }: Seen) -> Self {
         self.line.truncate(self.line.len() - 1);
         self.line.push_str(&format!(r#","connections":{connections},"requests":{requests}}}"#));
@@ -81,15 +81,14 @@ impl Report {
     }
 }
 
-/// The `percent`-th percentile in microseconds, of latencies in ascending order.
+/// Returns a percentile in microseconds, from latencies in ascending order.
 fn quantile(latencies: &[u64], percent: usize) -> f64 {
     latencies[(latencies.len() - 1) * percent / 100] as f64 / 1000.0
 }
 
-/// What this process's threads have run for, from the kernel's accounts of them.
+/// Returns the CPU time of this process's threads, from the kernel's accounting.
 ///
-/// Read from /proc because asking the clock through rustix crashes under valgrind, where the
-/// kernel's shared page is missing.
+/// Read from /proc, because reading the clock through rustix crashes under valgrind, which lacks the vDSO page.
 fn processor_time() -> Duration {
     let threads = fs::read_dir("/proc/self/task").into_iter().flatten().flatten();
     let accounts = threads.filter_map(|thread| fs::read_to_string(thread.path().join("schedstat")).ok());

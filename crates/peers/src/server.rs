@@ -1,28 +1,28 @@
-//! The echo server over HTTP, as a child of the client that is measured: it then runs on the same cores.
+//! The HTTP echo server as a child of the measured client, so that both run on the same cores.
 
 use std::io::{BufRead, BufReader, Read};
 use std::process::{Child, ChildStdout, Command, Stdio};
 
 use crate::Options;
 
-/// The server while it runs.
+/// A running echo server.
 pub struct HttpServer {
     pub url: String,
     child: Child,
     output: BufReader<ChildStdout>,
 }
 
-/// What a server saw of its client.
+/// Connections and requests seen by the server.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Seen {
     /// Connections opened.
     pub connections: usize,
-    /// Requests made, whatever for.
+    /// Requests of any kind.
     pub requests: usize,
 }
 
 impl HttpServer {
-    /// Starts it and waits until it says where it is.
+    /// Starts the server and waits for its address.
     pub fn start(options: &Options) -> Self {
         let mut child = Command::new(&options.server)
             .args(["--answers", options.answers.name()])
@@ -37,7 +37,7 @@ impl HttpServer {
         Self { url, child, output }
     }
 
-    /// Ends it; gives what it saw.
+    /// Stops the server and returns its counts.
     pub fn stop(mut self) -> Seen {
         drop(self.child.stdin.take());
         let mut farewell = String::new();

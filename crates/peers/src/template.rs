@@ -1,18 +1,18 @@
-//! The request that the limits send: byte for byte that of the client they are compared with.
+//! The request sent by the limit clients, byte for byte that of the client they are compared with.
 
 use std::fs::read_to_string;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use crate::Options;
 
-/// What to send when no template is given; a client's own may well be longer.
+/// Default template; a client's own template may be longer.
 const TEMPLATE: &str = concat!(
     r#"{"jsonrpc":"2.0","id":{id},"method":"tools/call","params":{"name":"echo","#,
     r#""arguments":{"text":"{text}"},"_meta":{"io.modelcontextprotocol/protocolVersion":"#,
     r#""2026-07-28","io.modelcontextprotocol/clientCapabilities":{}}}}"#
 );
 
-/// A request that is ready but for its id, which stands between the pieces.
+/// A request with placeholders for its id between the pieces.
 pub struct Template {
     pieces: Vec<Vec<u8>>,
     next: AtomicU64,
@@ -26,11 +26,11 @@ impl Template {
         };
         let request = template.trim_end().replace("{text}", &options.text());
         assert!(request.contains("{id}"), "the template has an {{id}}");
-        // As long as the other client's ids are, after a while.
+        // As many digits as the other client's ids after some time.
         Self { pieces: request.split("{id}").map(Into::into).collect(), next: AtomicU64::new(10_000_000_000) }
     }
 
-    /// Appends the request with an id of its own.
+    /// Appends the request with a new id.
     pub fn append(&self, out: &mut Vec<u8>) {
         let id = self.next.fetch_add(1, Ordering::Relaxed).to_string();
         for (number, piece) in self.pieces.iter().enumerate() {
@@ -41,7 +41,7 @@ impl Template {
         }
     }
 
-    /// How long a request is.
+    /// Returns the length of a request.
     pub fn length(&self) -> usize {
         self.pieces.iter().map(Vec::len).sum::<usize>() + 11 * (self.pieces.len() - 1)
     }

@@ -1,4 +1,4 @@
-//! The arguments of a call, decoded as far as rules look at them.
+//! Arguments of a call, decoded for pattern matching.
 
 use std::borrow::Cow;
 use std::cell::OnceCell;
@@ -6,18 +6,18 @@ use std::cell::OnceCell;
 use serde_json::value::RawValue;
 use wharf_json::{Bounds, Members, Raw};
 
-/// Bytes of arguments that are looked into.
+/// Maximum bytes of arguments to decode.
 const LONGEST: usize = 1 << 20;
-/// Structure that is looked into.
+/// Limits on the depth and size of the decoded structure.
 const BOUNDS: Bounds = Bounds { depth: 32, nodes: 20_000 };
 
-/// The arguments of one attempt, decoded when a rule first looks at them.
+/// The arguments of one attempt, decoded on first use.
 pub(crate) struct Arguments<'a> {
     raw: &'a Raw,
     node: OnceCell<Option<Node<'a>>>,
 }
 
-/// A JSON value in which nothing has been lost: strings are decoded, numbers are as they were written.
+/// A lossless JSON value: strings are decoded, numbers keep their original text.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Node<'a> {
     Object(Vec<(Cow<'a, str>, Node<'a>)>),
@@ -33,14 +33,14 @@ impl<'a> Arguments<'a> {
         Self { raw, node: OnceCell::new() }
     }
 
-    /// The decoded value; `None` if it is over the bounds, is no JSON or has a key twice.
+    /// Returns the decoded value, or `None` if it exceeds the limits, is not JSON or has a duplicate key.
     pub fn node(&self) -> Option<&Node<'a>> {
         self.node.get_or_init(|| Node::read(self.raw.get())).as_ref()
     }
 }
 
 impl<'a> Node<'a> {
-    /// Decodes a text, if it is within the bounds and cannot be read in two ways.
+    /// Decodes a text. Returns `None` if it exceeds the limits or is ambiguous.
     pub fn read(text: &'a str) -> Option<Self> {
         if text.len() > LONGEST || BOUNDS.check(text.as_bytes()).is_err() {
             return None;
@@ -67,7 +67,7 @@ impl<'a> Node<'a> {
         }
     }
 
-    /// Writes the value as compact JSON with the keys in order.
+    /// Serializes the value as compact JSON with sorted keys.
     pub fn canonical(&self) -> String {
         let mut out = String::new();
         self.write(&mut out);

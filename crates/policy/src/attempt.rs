@@ -1,4 +1,4 @@
-//! What somebody wants to do, and what is decided about it.
+//! Attempted calls and the decisions about them.
 
 use std::fmt;
 use std::sync::Arc;
@@ -8,59 +8,59 @@ use wharf_spec::{ServerName, ServerOrigin};
 
 use crate::{Lifetime, SourcedRule};
 
-/// A call of a tool that somebody wants to make.
+/// A tool call that is about to be made, or another use of a server.
 #[derive(Debug, Clone, Copy)]
 pub struct Attempt<'a> {
-    /// Whose tool it is; `None` for a tool that belongs to no server.
+    /// Server of the tool. `None` for a tool that belongs to no server.
     pub server: Option<&'a ServerName>,
-    /// Where that server is defined.
+    /// Origin of that server's definition.
     pub origin: &'a ServerOrigin,
-    /// What the server calls it, never an alias.
+    /// Name of the tool at the server, never an alias.
     pub tool: &'a str,
-    /// The arguments as they would be sent.
+    /// Arguments as they would be sent.
     pub arguments: &'a Raw,
-    /// Whether the server's tools are allowed where no rule says otherwise.
+    /// Allows the server's tools if no rule matches.
     pub trust: bool,
-    /// What the call may do at worst.
+    /// Highest risk of the call.
     pub risk: Risk,
-    /// Whether a tool is called or a server is used in another way.
+    /// Kind of use: a tool call, or another access to a server.
     pub kind: AttemptKind,
 }
 
-/// What is done with a server.
+/// Kind of use of a server.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum AttemptKind {
-    /// A tool is called, one of the server or one that belongs to no server.
+    /// A call of a server's tool, or of a tool that belongs to no server.
     #[default]
     Call,
-    /// A tool that belongs to no server uses the server in another way, such as reading a resource. Rules for the tool's
-    /// plain name decide, and so do those that deny the whole server.
+    /// Another use of the server by a tool that belongs to no server, such as reading a resource. Rules for the tool's
+    /// plain name decide, and rules that deny the whole server apply as well.
     Access,
 }
 
-/// What a call may do at worst. A server's own hints have no say in it.
+/// Highest risk of a call. A server's own hints do not affect it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Risk {
-    /// Nothing worth a question: it needs no permission unless a rule says otherwise.
+    /// Harmless. Needs no permission unless a rule matches.
     Low,
-    /// Anything.
+    /// May have any effect.
     High,
 }
 
 impl<'a> Attempt<'a> {
-    /// A call of a tool of one of the user's own servers: risky, and not trusted.
+    /// Creates a call of a tool of one of the user's own servers, with high risk and without trust.
     pub fn mcp(server: &'a ServerName, tool: &'a str, arguments: &'a Raw) -> Self {
         let origin = ServerOrigin::USER;
         Self { server: Some(server), origin, tool, arguments, trust: false, risk: Risk::High, kind: AttemptKind::Call }
     }
 
-    /// A call of a tool that belongs to no server and goes by its plain name.
+    /// Creates a call of a tool that belongs to no server, by its plain name.
     pub fn plain(tool: &'a str, arguments: &'a Raw, risk: Risk) -> Self {
         let (origin, kind) = (ServerOrigin::USER, AttemptKind::Call);
         Self { server: None, origin, tool, arguments, trust: false, risk, kind }
     }
 
-    /// A use of a server that is not a call of one of its tools, by a tool that goes by its plain name.
+    /// Creates an access to a server other than a call of its tools, made by a tool with a plain name.
     pub fn access(
         (server, origin): (&'a ServerName, &'a ServerOrigin),
         tool: &'a str,
@@ -72,45 +72,46 @@ impl<'a> Attempt<'a> {
     }
 }
 
-/// What is decided, and why.
+/// A verdict of the rules and its reason.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Decision {
-    /// What is decided.
+    /// The verdict.
     pub verdict: Verdict,
-    /// Why.
+    /// The reason for the verdict.
     pub reason: Reason,
 }
 
-/// What is decided about an attempt.
+/// The verdict on an attempt.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Verdict {
     /// The call is made.
     Allow,
-    /// A person is asked; nobody there means no.
+    /// The user is asked. If no user can be asked, the call is denied.
     Ask,
     /// The call is not made.
     Deny,
 }
 
-/// Why something was decided.
+/// The reason for a decision.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Reason {
-    /// A rule says so.
+    /// A rule matches.
     Rule(Arc<SourcedRule>),
-    /// It would be allowed, but looks like what this rule denies: another case, another width, unusual letters.
+    /// The attempt would be allowed, but resembles one that this rule denies: another case or width, or unusual
+    /// letters.
     NearDeny(Arc<SourcedRule>),
     /// The server is trusted.
     Trust,
-    /// The call can do no harm.
+    /// The call has low risk.
     LowRisk,
-    /// A person has said yes before.
+    /// The user has granted it earlier.
     Grant(Lifetime),
-    /// It would be allowed, but nobody knows how the server describes the tool.
+    /// The attempt would be allowed, but the server's definition of the tool is unknown.
     Undescribed,
-    /// This allow rule names the server, but holds for the one that is defined elsewhere.
+    /// This allow rule names the server, but applies to a server of that name with another origin.
     Elsewhere(Arc<SourcedRule>),
-    /// Nothing says anything.
+    /// No rule matches.
     Default,
 }
 

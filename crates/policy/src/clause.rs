@@ -1,4 +1,4 @@
-//! One rule in one reading, ready to be held against an attempt.
+//! One reading of a rule, ready to be matched against an attempt.
 
 use std::cmp::Reverse;
 use std::sync::Arc;
@@ -12,7 +12,7 @@ use crate::scope::Scope;
 use crate::target::{Name, Reading};
 use crate::{Action, Rule, SourcedRule};
 
-/// One rule in one reading, for a server that is already known to fit.
+/// One reading of a rule, for a server that is already known to match.
 #[derive(Debug)]
 pub(crate) struct Clause {
     pub rule: Arc<SourcedRule>,
@@ -23,36 +23,36 @@ pub(crate) struct Clause {
     scope: Scope,
 }
 
-/// How precise a clause is: the greater goes before the smaller, field by field.
+/// Precision of a clause, compared field by field. The most precise clause takes precedence.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 struct Precision {
-    /// It names one tool.
+    /// The clause names exactly one tool.
     exact: bool,
-    /// Characters it fixes in the names of server and tool.
+    /// Number of literal characters in the names of server and tool.
     name: usize,
-    /// It says something of the arguments.
+    /// The clause has a pattern for the arguments.
     argued: bool,
-    /// Characters it fixes there.
+    /// Number of literal characters in that pattern.
     arguments: usize,
 }
 
-/// What names look alike to what a clause means.
+/// The tool pattern of a clause without differences of case and width, to detect lookalike names.
 #[derive(Debug)]
 struct Twin {
     folded: Glob,
-    /// The name is folded as it stands, so that only a name that is not can be a twin.
+    /// Set if the pattern is already folded. Only a name that folding changes can then be a lookalike.
     is_same: bool,
 }
 
 impl Clause {
-    /// The clause of a rule in one of its readings.
+    /// Creates the clause of a rule in one of its readings.
     pub fn new(rule: &Arc<SourcedRule>, reading: &Reading, pattern: Option<Arc<Pattern>>) -> Self {
         let name = reading.server.literals() + reading.tool.literals();
         let scope = Scope::new(&rule.rule, Some(reading));
         Self { scope, ..Self::with(rule, reading.tool.clone(), (reading.is_exact(), name), pattern) }
     }
 
-    /// The clause of a rule that is about names as a whole, or of what is left of it after a beginning.
+    /// Creates the clause of a rule about plain names, or of the rest of such a name after a matched prefix.
     pub fn plain(rule: &Arc<SourcedRule>, rest: &str, pattern: Option<Arc<Pattern>>) -> Self {
         let tool = Name::new(rest);
         let is_exact = rest == rule.rule.tool && matches!(tool, Name::Exact(_));
@@ -60,8 +60,8 @@ impl Clause {
         Self::with(rule, tool, (is_exact, literals), pattern)
     }
 
-    /// The clause in the place of a project's rule that cannot be read: every call of the project's own servers is asked
-    /// about, whatever allows it. What the rule denies is not known, and the user's own servers are not the project's.
+    /// Creates the clause that replaces an unreadable rule of a project. It asks about every call of a server that is
+    /// not the user's own, with the highest precedence after denies. The rule's intended denials are unknown.
     pub fn in_doubt(rule: &SourcedRule) -> Self {
         let rule = Arc::new(SourcedRule {
             rule: Rule { action: Action::Ask, ..rule.rule.clone() },
@@ -83,32 +83,32 @@ impl Clause {
         self.rule.rule.action
     }
 
-    /// Whether it is about servers of this origin.
+    /// Reports whether the clause applies to servers of this origin.
     pub fn reaches(&self, origin: &ServerOrigin) -> bool {
         self.scope.covers(origin)
     }
 
-    /// Whether it names one tool and no other.
+    /// Reports whether the clause names exactly one tool.
     pub fn is_exact(&self) -> bool {
         self.precision.exact
     }
 
-    /// Whether it is about every tool of its server.
+    /// Reports whether the clause applies to every tool of its server.
     pub fn names_every_tool(&self) -> bool {
         matches!(self.tool, Name::Any)
     }
 
-    /// Whether it is about every call of them, whatever the arguments.
+    /// Reports whether the clause applies regardless of the arguments.
     pub fn has_no_pattern(&self) -> bool {
         self.pattern.is_none()
     }
 
-    /// Whether it is about a tool of this name, whatever the arguments.
+    /// Reports whether the clause applies to a tool of this name, regardless of the arguments.
     pub fn names(&self, tool: &str) -> bool {
         self.tool.matches(tool)
     }
 
-    /// Whether it holds for a call. Arguments that cannot be read are what a strict rule means and an allow does not.
+    /// Reports whether the clause matches a call. Unreadable arguments match a deny or ask, but never an allow.
     pub fn holds(&self, tool: &str, arguments: &Arguments<'_>) -> bool {
         if !self.names(tool) {
             return false;
@@ -122,7 +122,8 @@ impl Clause {
         }
     }
 
-    /// Whether it would hold, were it not for how something is written, given that it does not. Says yes in doubt.
+    /// Reports whether a clause that does not match would match a different spelling of the call. Returns true if in
+    /// doubt.
     pub fn nearly_holds(&self, tool: &str, folded: &str, arguments: &Arguments<'_>) -> bool {
         let could_differ = !self.twin.is_same || folded != tool;
         let looks_alike = !folded.is_ascii() || (could_differ && self.twin.folded.matches(folded));
@@ -133,7 +134,8 @@ impl Clause {
         }
     }
 
-    /// Sorts clauses so that the first one that holds decides: denies, then the most precise, at a tie the ask.
+    /// Sorts clauses so that the first match decides: denies first, then by precision, and an ask before an allow at a
+    /// tie.
     pub fn sort(list: &mut [Arc<Self>]) {
         list.sort_by_cached_key(|clause| {
             let action = clause.action();

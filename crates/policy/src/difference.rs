@@ -1,4 +1,4 @@
-//! How two definitions of a tool differ, for a person to read.
+//! Differences between two tool definitions, formatted for the user.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -7,53 +7,53 @@ use wharf_spec::Untrusted;
 
 use crate::argument::Node;
 
-/// Changes that are told.
+/// Maximum number of reported changes.
 const MOST_CHANGES: usize = 40;
-/// Characters of a value that are shown.
+/// Maximum characters of a displayed value.
 const LONGEST_VALUE: usize = 400;
-/// Characters that are shown before the place where two values part.
+/// Number of characters to display before the first difference of two values.
 const CONTEXT: usize = 24;
-/// Characters of one key that are shown.
+/// Maximum characters of a displayed key.
 const LONGEST_KEY: usize = 60;
-/// Characters of a path that are shown.
+/// Maximum characters of a displayed path.
 const LONGEST_PATH: usize = 300;
 
-/// How a definition differs from another. Everything in it is escaped, shortened and fit to be shown.
+/// The difference between two definitions. All text is escaped and shortened for display.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Difference {
-    /// What changed, in the order of the paths.
+    /// Changes, sorted by path.
     pub changes: Vec<Change>,
-    /// How many changes there are beyond those.
+    /// Number of further changes that are not listed.
     pub omitted: usize,
 }
 
-/// One member that differs.
+/// A changed member.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Change {
-    /// Where it stands: `inputSchema.properties.path`; empty for the definition itself.
+    /// Path of the member, such as `inputSchema.properties.path`. Empty for the definition itself.
     pub path: String,
-    /// How it differs.
+    /// Kind of change.
     pub kind: ChangeKind,
 }
 
-/// How a member differs.
+/// Kind of change of a member.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum ChangeKind {
-    /// It was not there.
+    /// The member is new. Holds its value.
     Added(String),
-    /// It is no longer there.
+    /// The member was removed. Holds its old value.
     Removed(String),
-    /// It has another value. Of long texts the part is shown that differs.
+    /// The member has another value. Long texts are shortened to the part that differs.
     Changed {
-        /// What it was.
+        /// Old value.
         before: String,
-        /// What it is.
+        /// New value.
         after: String,
     },
 }
 
-/// Compares two definitions. The order of members and the way strings are escaped make no difference; a text that
-/// cannot be read as JSON is compared as text.
+/// Compares two definitions. Ignores the order of members and the escaping of strings. A definition that is not valid
+/// JSON is compared as text.
 pub fn difference(before: &str, after: &str) -> Difference {
     let mut difference = Difference::default();
     match (Node::read(before), Node::read(after)) {
@@ -78,7 +78,7 @@ impl Difference {
         }
     }
 
-    /// Compares members, both lists being sorted by key.
+    /// Compares members. Both lists must be sorted by key.
     fn members(&mut self, path: &str, old: &[Member<'_>], new: &[Member<'_>]) {
         let (mut old, mut new) = (old.iter().peekable(), new.iter().peekable());
         loop {
@@ -113,7 +113,7 @@ impl Difference {
     }
 }
 
-/// A member of an object, or an item of a list under its number.
+/// A member of an object, or an item of a list with its index.
 struct Member<'n> {
     key: Key<'n>,
     value: &'n Node<'n>,
@@ -132,7 +132,7 @@ impl Member<'_> {
             Key::Name(name) => format!("{path}{dot}{}", Untrusted::new(name).shortened(LONGEST_KEY)),
             Key::Place(place) => format!("{path}[{place}]"),
         };
-        // Cut before the end: what tells deep members apart is what comes last.
+        // Cut the front: the end distinguishes deeply nested members.
         match longer.char_indices().rev().nth(LONGEST_PATH) {
             Some((at, _)) => format!("…{}", &longer[at..]),
             None => longer,
@@ -150,7 +150,7 @@ fn by_place<'n>(items: &'n [Node<'n>]) -> Vec<Member<'n>> {
     items.iter().enumerate().map(|(place, value)| Member { key: Key::Place(place), value }).collect()
 }
 
-/// Two values from shortly before the place where they part.
+/// Returns both values, starting shortly before their first difference.
 fn parting(before: &str, after: &str) -> (String, String) {
     let alike = before.chars().zip(after.chars()).take_while(|(one, other)| one == other).count();
     let start = alike.saturating_sub(CONTEXT);
@@ -159,14 +159,14 @@ fn parting(before: &str, after: &str) -> (String, String) {
     (format!("{mark}{}", shown(&before)), format!("{mark}{}", shown(&after)))
 }
 
-/// A value as it is shown, with how much of it is not.
+/// Formats a value for display and appends the number of omitted characters.
 fn shown(text: &str) -> String {
     let hidden = text.chars().count().saturating_sub(LONGEST_VALUE);
     let start = Untrusted::new(text).shortened(LONGEST_VALUE).to_string();
     if hidden == 0 { start } else { format!("{start} ({hidden} more characters)") }
 }
 
-/// One line per change, or one line that says there is none.
+/// Displays one line per change, or one line for an empty difference.
 impl fmt::Display for Difference {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         if self.changes.is_empty() {

@@ -1,12 +1,12 @@
-//! Texts made alike where careless readers take them for the same.
+//! Folding of texts that careless parsers treat as equal.
 
-/// A text without differences of case and of width. Not for showing, and not a full normalisation: what is not ASCII
-/// afterwards may still have a twin that is.
+/// Removes differences of case and width. Not for display, and not a full normalization: a non-ASCII result may still
+/// resemble an ASCII text.
 pub(crate) fn fold(text: &str) -> String {
     text.chars().map(narrow).flat_map(char::to_uppercase).flat_map(char::to_lowercase).collect()
 }
 
-/// The ASCII character that a full-width one stands for.
+/// Returns the ASCII character that corresponds to a full-width one.
 fn narrow(character: char) -> char {
     match character {
         '\u{ff01}'..='\u{ff5e}' => char::from_u32(u32::from(character) - 0xfee0).unwrap_or(character),
@@ -15,13 +15,13 @@ fn narrow(character: char) -> char {
     }
 }
 
-/// Whether two keys are one to a reader that does not look at case, as Go's does not.
+/// Reports whether a parser that ignores case, such as Go's, treats two keys as equal.
 pub(crate) fn same_key(one: &str, other: &str) -> bool {
     one == other
         || if one.is_ascii() && other.is_ascii() { one.eq_ignore_ascii_case(other) } else { fold(one) == fold(other) }
 }
 
-/// Lends the folded form of a name; a short one in ASCII costs no allocation.
+/// Calls a function with the folded form of a name. Short ASCII names need no allocation.
 pub(crate) fn with_folded<T>(name: &str, look: impl FnOnce(&str) -> T) -> T {
     let mut buffer = [0u8; 128];
     let Some(room) = buffer.get_mut(..name.len()).filter(|_| name.is_ascii()) else { return look(&fold(name)) };

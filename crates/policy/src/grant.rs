@@ -1,4 +1,4 @@
-//! Answers of a person that are remembered.
+//! Remembered permissions that the user has granted.
 
 use std::cell::LazyCell;
 use std::collections::HashMap;
@@ -11,51 +11,51 @@ use wharf_spec::{ServerName, ServerOrigin, ToolId};
 use crate::argument::Node;
 use crate::{Action, Attempt, Fingerprint, NoRule, Rule};
 
-/// Grants that are kept for one tool; the oldest go first.
+/// Maximum grants per tool. The oldest is dropped first.
 const MOST_PER_TOOL: usize = 64;
-/// Tools of one server that grants are kept for.
+/// Maximum tools per server with grants.
 const MOST_TOOLS: usize = 4096;
 
-/// A yes that a person has given: to what, and for how long.
+/// A permission that the user has granted: its scope and its lifetime.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Grant {
-    /// The tool.
+    /// Tool that the grant is for.
     pub tool: ToolId,
-    /// The arguments.
+    /// Arguments that the grant is for.
     pub arguments: GrantScope,
-    /// How long it holds.
+    /// Lifetime of the grant.
     pub lifetime: Lifetime,
-    /// Where its server is defined. The grant holds for no other.
+    /// Origin of the tool's server. The grant does not apply to any other origin.
     pub origin: ServerOrigin,
-    /// The definition that the person saw. The grant holds for no other.
+    /// Tool definition that the user saw. The grant does not apply to any other definition.
     pub definition: Fingerprint,
-    /// When it ends by itself; an answer to one question should.
+    /// Expiry time. An answer to a single question should have one.
     pub until: Option<Instant>,
 }
 
-/// Which arguments a grant is for.
+/// Arguments that a grant applies to.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum GrantScope {
-    /// Any.
+    /// Any arguments.
     Any,
-    /// Only these, as [`GrantScope::exactly`] writes them.
+    /// Only these arguments, as normalized by [`GrantScope::exactly`].
     Exactly(Raw),
 }
 
-/// How long a grant holds.
+/// Lifetime of a grant.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Lifetime {
     /// For one call.
     Once,
-    /// As long as the program runs.
+    /// Until the program exits.
     Session,
-    /// For good: it is to be written down as a rule, see [`Grant::as_rule`].
+    /// Permanent. To be stored as a rule, see [`Grant::as_rule`].
     Always,
 }
 
 impl GrantScope {
-    /// These arguments and no others, however their members are ordered and their strings escaped. Arguments that
-    /// cannot be read are taken letter by letter.
+    /// Creates a scope of exactly these arguments. Ignores the order of members and the escaping of strings. Arguments
+    /// that cannot be decoded are compared as text.
     pub fn exactly(arguments: &Raw) -> Self {
         let canonical = Node::read(arguments.get()).map(|node| Raw::known(node.canonical()));
         Self::Exactly(canonical.unwrap_or_else(|| arguments.clone()))
@@ -63,7 +63,10 @@ impl GrantScope {
 }
 
 impl Grant {
-    /// The rule that says the same, to be written to the user's file.
+    /// Returns the equivalent rule, to be written to the user's file.
+    ///
+    /// # Errors
+    /// Returns [`NoRule`] if no rule expresses the grant.
     pub fn as_rule(&self, servers: &[ServerName]) -> Result<Rule, NoRule> {
         match self.arguments {
             GrantScope::Any => Rule::naming(&self.tool, Action::Allow, servers)?.of_origin(&self.origin),
@@ -76,14 +79,14 @@ impl Grant {
     }
 }
 
-/// The grants of one program's run. Only tools of servers have any.
+/// The grants of one run of the program. Only tools of servers have grants.
 #[derive(Debug, Clone, Default)]
 pub struct Grants {
     servers: HashMap<ServerName, HashMap<Arc<str>, Vec<Grant>>>,
 }
 
 impl Grants {
-    /// Remembers a grant. A server of which too many tools have grants gets no more: then the person is asked again.
+    /// Adds a grant. Ignores it if too many tools of the server already have grants. The user is then asked again.
     pub fn add(&mut self, grant: Grant) {
         let tools = self.servers.entry(grant.tool.server.clone()).or_default();
         if tools.len() >= MOST_TOOLS && !tools.contains_key(&grant.tool.tool) {
@@ -96,12 +99,12 @@ impl Grants {
         list.push(grant);
     }
 
-    /// How long the grant that covers an attempt holds, if there is one; the longest, if there are several.
+    /// Returns the lifetime of the grant that covers an attempt. If there are several, the longest lifetime.
     pub fn covers(&self, attempt: &Attempt<'_>, definition: &Fingerprint, now: Instant) -> Option<Lifetime> {
         Some(self.find(attempt, definition, now)?.1)
     }
 
-    /// The same for a call that is now made: what holds once is used up.
+    /// Like [`Grants::covers`], for a call that is made now. Uses up a grant for one call.
     pub fn spend(&mut self, attempt: &Attempt<'_>, definition: &Fingerprint, now: Instant) -> Option<Lifetime> {
         let (at, lifetime) = self.find(attempt, definition, now)?;
         if lifetime == Lifetime::Once
@@ -112,18 +115,18 @@ impl Grants {
         Some(lifetime)
     }
 
-    /// Forgets what was granted once for a server: what was started anew is not what the person saw.
+    /// Forgets the grants for one call of a server. A restarted server may differ from the one that the user saw.
     pub fn forget_once(&mut self, server: &ServerName) {
         self.retain(server, |grant| grant.lifetime != Lifetime::Once);
     }
 
-    /// Forgets what holds always: where that is written down, the rules say so from now on.
+    /// Forgets the permanent grants. For use once they are stored as rules.
     pub fn forget_always(&mut self) {
         let tools = self.servers.values_mut().flat_map(HashMap::values_mut);
         tools.for_each(|grants| grants.retain(|grant| grant.lifetime != Lifetime::Always));
     }
 
-    /// Forgets everything that was granted for a server.
+    /// Forgets all grants of a server.
     pub fn forget(&mut self, server: &ServerName) {
         self.servers.remove(server);
     }
@@ -136,7 +139,7 @@ impl Grants {
 
     fn find(&self, attempt: &Attempt<'_>, definition: &Fingerprint, now: Instant) -> Option<(usize, Lifetime)> {
         let list = self.servers.get(attempt.server?)?.get(attempt.tool)?;
-        // Written out once, and only if a grant is for certain arguments.
+        // Computed at most once, and only if a grant is limited to certain arguments.
         let exactly = LazyCell::new(|| GrantScope::exactly(attempt.arguments));
         let fits = |grant: &Grant| grant.arguments == GrantScope::Any || grant.arguments == *exactly;
         let holds = |grant: &Grant| grant.origin == *attempt.origin && grant.holds(definition, now);

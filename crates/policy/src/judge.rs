@@ -1,53 +1,53 @@
-//! The one place where rules, grants and pins meet.
+//! Evaluation of an attempt against rules, grants and pins.
 
 use std::sync::Arc;
 use std::time::Instant;
 
 use crate::{Attempt, AttemptKind, Decision, Fingerprint, Grants, PinState, Pins, Policy, Reason, Verdict};
 
-/// Rules, grants and pins together, at one moment.
+/// Rules, grants and pins at one moment.
 #[derive(Debug)]
 pub struct Judge<'a> {
-    /// What the rules mean.
+    /// Compiled rules.
     pub policy: &'a Policy,
-    /// What a person has said.
+    /// Permissions granted by the user.
     pub grants: &'a mut Grants,
-    /// Which definitions have been approved.
+    /// Approved tool definitions.
     pub pins: &'a Pins,
-    /// The time.
+    /// Current time.
     pub now: Instant,
 }
 
-/// What becomes of an attempt.
+/// The decision about an attempt.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Judgement {
     /// The call is made.
     Allow {
-        /// Why.
+        /// Reason for the decision.
         why: Reason,
-        /// No definition of the tool has been approved before: this one now counts as approved.
+        /// Set if no definition of the tool has been approved before. The caller approves this one.
         first_seen: bool,
     },
-    /// A person is asked.
+    /// The user is asked.
     Ask {
-        /// Why; what would have allowed it, if all that speaks against it is the change.
+        /// Reason for the decision. If only the changed definition requires the question, the reason to allow.
         why: Reason,
-        /// The definition approved last, if the tool now has another.
+        /// The definition approved last, if the tool now has another one.
         changed: Option<Arc<str>>,
     },
     /// The call is not made.
     Deny {
-        /// Why.
+        /// Reason for the decision.
         why: Reason,
     },
 }
 
 impl Judge<'_> {
-    /// Judges an attempt on a tool with this definition; a tool that belongs to no server has none.
+    /// Decides about a call of a tool with this definition. A tool that belongs to no server has no definition.
     ///
-    /// In this order: a deny is final; a definition that differs from every approved one is asked about, whatever would
-    /// allow it; a grant answers what would be asked; then the policy's word stands. A grant for one call is used up by
-    /// the judgement that rests on it.
+    /// Checks in this order: a deny of the policy is final. A definition that differs from every approved one results
+    /// in an ask, even if the policy allows the call or a grant covers it. An allow of the policy stands. A grant turns
+    /// an ask of the policy into an allow. A grant for one call is used up by the decision that relies on it.
     pub fn judge(&mut self, attempt: &Attempt<'_>, definition: Option<&Fingerprint>) -> Judgement {
         let Decision { verdict, reason: why } = self.policy.decide(attempt);
         if verdict == Verdict::Deny {
@@ -71,7 +71,7 @@ impl Judge<'_> {
     }
 }
 
-/// Without a definition nothing can be told of its change, which only tools of a server need.
+/// Decides without a definition. Changes cannot be detected then, which matters only for calls of a server's tools.
 fn undescribed(attempt: &Attempt<'_>, verdict: Verdict, why: Reason) -> Judgement {
     match verdict {
         Verdict::Allow if attempt.server.is_none() || attempt.kind == AttemptKind::Access => {

@@ -1,8 +1,8 @@
-//! Allow, ask or deny an attempt: pure functions over rules and grants.
+//! Permission decisions (allow, ask or deny): pure functions over rules and grants.
 //!
-//! [`Rule`]s are standing text in a file and [`Policy`] is what a set of them means; [`Grants`] are remembered answers
-//! of a person, and [`Pins`] the definitions that were approved. [`Judge`] puts them together in the one right order.
-//! Nothing here reads a file or a clock, and nothing asks anybody.
+//! [`Rule`]s are stored in files, and [`Policy`] is a compiled set of them. [`Grants`] are remembered answers of the
+//! user, [`Pins`] the approved tool definitions. [`Judge`] evaluates all of them in the required order. This crate does
+//! no I/O, reads no clock and does not prompt.
 
 #![forbid(unsafe_code)]
 #![warn(missing_docs)]

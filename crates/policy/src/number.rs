@@ -1,9 +1,9 @@
-//! Numbers, which one text can write in many ways.
+//! Alternative spellings of JSON numbers.
 
-/// Digits to which a number is written out.
+/// Maximum digits of a number that is written out.
 const LONGEST: i64 = 64;
 
-/// Every text a number goes by: as it was sent, in plain decimal, and as whoever reads it as a float sees it.
+/// Returns every spelling of a number: as sent, in plain decimal, and as a parser with 64-bit floats reads it.
 pub(crate) fn spellings(text: &str) -> Vec<String> {
     let mut list = vec![text.to_owned()];
     list.extend(plain(text));
@@ -12,7 +12,7 @@ pub(crate) fn spellings(text: &str) -> Vec<String> {
     list
 }
 
-/// The exact value without an exponent and without superfluous zeros, unless that is very long.
+/// Returns the exact value without exponent and superfluous zeros, or `None` if it is too long.
 fn plain(text: &str) -> Option<String> {
     let (sign, unsigned) = text.strip_prefix('-').map_or(("", text), |rest| ("-", rest));
     let (mantissa, exponent) = unsigned.split_once(['e', 'E']).unwrap_or((unsigned, "0"));
@@ -27,7 +27,7 @@ fn plain(text: &str) -> Option<String> {
     Some(format!("{sign}{}", with_point(trimmed.trim_end_matches('0'), point)?))
 }
 
-/// Digits with the decimal point after so many of them; before and behind them it finds zeros.
+/// Inserts the decimal point after `point` digits, with zeros added before or after the digits as needed.
 fn with_point(digits: &str, point: i64) -> Option<String> {
     let count = i64::try_from(digits.len()).ok()?;
     if count > LONGEST || !(-LONGEST..=LONGEST).contains(&point) {

@@ -1,7 +1,7 @@
-//! What a rule says of the arguments: patterns over decoded values, never over JSON text.
+//! Argument patterns of rules. They match decoded values, never JSON text.
 //!
-//! A key chooses a part of the arguments, no key the whole. Of the single values in that part a strict rule (deny, ask)
-//! wants one that matches, and an allow wants all of them to.
+//! A key selects a part of the arguments, no key selects all of them. A strict rule (deny, ask) matches if any scalar
+//! value in that part matches. An allow rule matches if all of them match.
 
 use std::borrow::Cow;
 
@@ -12,14 +12,15 @@ use crate::fold::{fold, same_key};
 use crate::number::spellings;
 use crate::problem::ProblemKind;
 
-/// Bytes a pattern may have; matching takes at most this times the length of a value.
+/// Maximum bytes of a pattern. Bounds the cost of matching, which is at most this times the length of a value.
 const LONGEST: usize = 1024;
 
-/// A pattern over arguments.
+/// A pattern for arguments.
 #[derive(Debug, Clone)]
 pub(crate) struct Pattern {
     keyed: Option<Keyed>,
-    /// The whole text as a pattern for any value: what it means without a key, and what a strict rule takes it for too.
+    /// The whole text as a pattern for any value. Applies if there is no key. Strict rules apply it in addition to the
+    /// key.
     whole: Value,
 }
 
@@ -29,7 +30,7 @@ struct Keyed {
     value: Value,
 }
 
-/// A pattern for one value, and the same without differences of case.
+/// A pattern for one value, and its folded form.
 #[derive(Debug, Clone)]
 struct Value {
     glob: Glob,
@@ -37,7 +38,7 @@ struct Value {
 }
 
 impl Pattern {
-    /// Reads a pattern. What stands before the first `=` is a key if it looks like one.
+    /// Parses a pattern. The text before the first `=` is a key if it has the form of one.
     pub fn parse(text: &str) -> Result<Self, ProblemKind> {
         if text.is_empty() {
             return Err(ProblemKind::BadPattern("the pattern is empty"));
@@ -55,17 +56,17 @@ impl Pattern {
         Ok(Self { keyed, whole: Value::new(text) })
     }
 
-    /// Whether some value is one that a strict rule means.
+    /// Reports whether any selected value matches, as a strict rule requires.
     pub fn meets(&self, arguments: &Node<'_>) -> bool {
         self.some(arguments, |pattern, text| pattern.glob.matches(text))
     }
 
-    /// Whether some value would be, were it not for its case or width.
+    /// Reports whether any selected value matches if case and width are ignored.
     pub fn nearly_meets(&self, arguments: &Node<'_>) -> bool {
         self.some(arguments, |pattern, text| pattern.folded.matches(&fold(text)))
     }
 
-    /// Whether there are values that an allow means, and no others in their place.
+    /// Reports whether the selected values exist and all match, as an allow rule requires.
     pub fn admits(&self, arguments: &Node<'_>) -> bool {
         let Some(Keyed { path, value }) = &self.keyed else {
             return all(arguments, &|text| self.whole.glob.matches(text));
@@ -75,7 +76,7 @@ impl Pattern {
         is_there && chosen.iter().all(|choice| all(choice.node, &|text| value.glob.matches(text)))
     }
 
-    /// How many characters it fixes.
+    /// Returns the number of literal characters.
     pub fn literals(&self) -> usize {
         match &self.keyed {
             Some(Keyed { path, value }) => {
@@ -99,8 +100,8 @@ impl Value {
     }
 }
 
-/// The key before the first `=`, split at its dots, and the rest: if it is made of letters, digits, `_`, `-`, `$`, `@`
-/// and whatever a backslash makes part of it.
+/// Splits a pattern at the first `=` into the key, split at its dots, and the rest. Returns `None` if the text before
+/// it has characters other than letters, digits, `_`, `-`, `$`, `@` and escaped ones.
 fn key(text: &str) -> Option<(Vec<String>, &str)> {
     let mut path = vec![String::new()];
     let mut characters = text.char_indices();
@@ -120,14 +121,15 @@ fn key(text: &str) -> Option<(Vec<String>, &str)> {
     None
 }
 
-/// A value that a key leads to.
+/// A value selected by a key.
 struct Choice<'n, 'a> {
     node: &'n Node<'a>,
-    /// Whether the key was written just so, and not only alike.
+    /// Set if every key on the path is spelled exactly as in the pattern.
     exact: bool,
 }
 
-/// Every value that somebody may find under a key. Lists are looked through, and `a.b` may also be a single key.
+/// Returns every value that a server may read under a key. Descends into lists, ignores case and width, and tries `a.b`
+/// as a single key as well.
 fn chosen<'n, 'a>(node: &'n Node<'a>, path: &[String]) -> Vec<Choice<'n, 'a>> {
     let mut found = Vec::new();
     choose(node, path, true, &mut found);
@@ -150,7 +152,7 @@ fn choose<'n, 'a>(node: &'n Node<'a>, path: &[String], exact: bool, found: &mut 
     }
 }
 
-/// Whether any single value inside goes by a text that matches.
+/// Reports whether any spelling of any scalar value inside matches.
 fn any(node: &Node<'_>, matches: &impl Fn(&str) -> bool) -> bool {
     match node {
         Node::Object(members) if !members.is_empty() => members.iter().any(|(_, value)| any(value, matches)),
@@ -160,7 +162,7 @@ fn any(node: &Node<'_>, matches: &impl Fn(&str) -> bool) -> bool {
     }
 }
 
-/// Whether all texts that the single values inside go by match.
+/// Reports whether all spellings of all scalar values inside match.
 fn all(node: &Node<'_>, matches: &impl Fn(&str) -> bool) -> bool {
     !any(node, &|text: &str| !matches(text))
 }
@@ -178,7 +180,7 @@ fn text_of<'n>(single: &'n Node<'_>) -> &'n str {
 mod tests {
     use super::*;
 
-    /// What a strict rule, one that is careless of case, and an allow make of it.
+    /// Checks the result for a strict rule, for a strict rule that ignores case, and for an allow rule.
     fn check(pattern: &str, arguments: &str, expected: [bool; 3]) {
         let (parsed, node) = (Pattern::parse(pattern).unwrap(), Node::read(arguments).unwrap());
         let found = [parsed.meets(&node), parsed.nearly_meets(&node), parsed.admits(&node)];

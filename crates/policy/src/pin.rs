@@ -1,4 +1,4 @@
-//! Which definitions of tools have been approved.
+//! Approved tool definitions.
 
 use std::collections::{BTreeMap, HashMap};
 use std::path::Path;
@@ -9,17 +9,17 @@ use wharf_spec::{BadServerName, ServerName, ServerOrigin, ToolId};
 
 use crate::Fingerprint;
 
-/// The form of the file where every server is the user's own, and the form with servers of other files.
+/// Schema version of a file with the user's own servers only, and of a file with servers of other origins.
 const SCHEMA: u32 = 1;
 const SCHEMA_WITH_FILES: u32 = 2;
-/// Definitions of one tool that are remembered; the oldest are forgotten first, and then asked for again.
+/// Maximum definitions per tool. The oldest are forgotten first and need a new approval.
 const MOST_DEFINITIONS: usize = 8;
-/// Tools of one server that are remembered.
+/// Maximum tools per server.
 const MOST_TOOLS: usize = 4096;
-/// Bytes of a definition that are kept for comparing; a longer one is known by its fingerprint only.
+/// Maximum bytes of a stored definition. For a longer one, only the fingerprint is stored.
 const LONGEST: usize = 128 << 10;
 
-/// The definitions that have been approved, by tool and by where its server is defined; a document with `schema: 1`, or
+/// The approved definitions, by tool and by origin of its server. Serialized as a document with `schema: 1`, or
 /// `schema: 2` if any of the servers is not the user's own.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(into = "Document", try_from = "Document")]
@@ -31,33 +31,34 @@ type Servers = HashMap<ServerName, HashMap<Arc<str>, Pin>>;
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct Pin {
-    /// The definition approved last, as text.
+    /// Text of the definition approved last.
     definition: Arc<str>,
-    /// Every definition that was approved, the last one first.
+    /// Fingerprints of all approved definitions, the most recent first.
     fingerprints: Vec<Fingerprint>,
 }
 
-/// Whether a definition has been approved.
+/// Approval state of a tool definition.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum PinState {
-    /// No definition of the tool has.
+    /// No definition of the tool has been approved.
     New,
-    /// This one has.
+    /// This definition has been approved.
     Known,
-    /// Only others have.
+    /// Only other definitions of the tool have been approved.
     Changed {
-        /// The definition approved last, to be compared; empty if it was too long to be kept.
+        /// The definition approved last, for comparison. Empty if it was too long to store.
         approved: Arc<str>,
     },
 }
 
-/// A server has more tools than are remembered. None is forgotten for another: it would pass for new.
+/// The error for a server with too many approved tools. No entry is evicted, because an evicted tool would be treated
+/// as new.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("`{0}` has more than {MOST_TOOLS} approved tools")]
 pub struct PinsFull(pub ServerName);
 
 impl Pins {
-    /// Whether a definition of a tool has been approved.
+    /// Returns the approval state of a tool definition.
     pub fn state(
         &self,
         (origin, server): (&ServerOrigin, &ServerName),
@@ -72,12 +73,15 @@ impl Pins {
         }
     }
 
-    /// The same, for who has the pair.
+    /// Like [`Pins::state`], with a [`ToolId`].
     pub fn standing(&self, origin: &ServerOrigin, tool: &ToolId, definition: &Fingerprint) -> PinState {
         self.state((origin, &tool.server), &tool.tool, definition)
     }
 
-    /// Remembers that a definition has been approved. Those approved before stay so.
+    /// Records the approval of a definition. Earlier approvals of the tool remain valid.
+    ///
+    /// # Errors
+    /// Returns [`PinsFull`] if the server already has the maximum number of approved tools.
     pub fn approve(
         &mut self,
         (origin, tool): (ServerOrigin, ToolId),
@@ -97,9 +101,9 @@ impl Pins {
         Ok(())
     }
 
-    /// Takes in what others have approved as well. Where both know a tool, what is here counts as the later.
+    /// Adds the approvals of another set. If both sets have a tool, this set's approvals are treated as more recent.
     ///
-    /// No more is remembered than otherwise: tools past the most of one server are not taken in.
+    /// The same limits apply: tools beyond the maximum per server are ignored.
     pub fn merge(&mut self, other: &Self) {
         let servers = other.origins.iter().flat_map(|(origin, servers)| servers.iter().map(move |one| (origin, one)));
         for (origin, (server, theirs)) in servers {
@@ -112,13 +116,13 @@ impl Pins {
         }
     }
 
-    /// Drops the texts of definitions, which are much. What was approved is still known, but not how it differs.
+    /// Drops the texts of definitions to save memory. Approvals remain known, but differences can no longer be shown.
     pub fn drop_definitions(&mut self) {
         let servers = self.origins.values_mut().flat_map(HashMap::values_mut);
         servers.flat_map(HashMap::values_mut).for_each(|pin| pin.definition = "".into());
     }
 
-    /// Forgets a tool: its next definition is new.
+    /// Forgets a tool. Its next definition is treated as new.
     pub fn forget(&mut self, origin: &ServerOrigin, tool: &ToolId) {
         let servers = self.origins.get_mut(origin);
         if let Some(tools) = servers.and_then(|servers| servers.get_mut(&tool.server)) {
@@ -126,7 +130,7 @@ impl Pins {
         }
     }
 
-    /// Forgets every tool of a server.
+    /// Forgets all tools of a server.
     pub fn forget_server(&mut self, origin: &ServerOrigin, server: &ServerName) {
         self.origins.get_mut(origin).into_iter().for_each(|servers| drop(servers.remove(server)));
     }
@@ -141,14 +145,14 @@ impl Pin {
     }
 }
 
-/// The form of the file, sorted so that the same pins are the same text.
+/// The file format. Sorted, so that equal sets have the same text.
 #[derive(Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Document {
     schema: u32,
-    /// The user's own.
+    /// The user's own servers.
     servers: ServerEntries,
-    /// Those of other files, by the path of the file.
+    /// Servers of other origins, by path of the defining file.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     files: BTreeMap<String, ServerEntries>,
 }
@@ -162,7 +166,7 @@ struct Entry {
     fingerprints: Vec<Fingerprint>,
 }
 
-/// Why a document is none of pins.
+/// Error for an invalid pin document.
 #[derive(Debug, thiserror::Error)]
 enum BadDocument {
     #[error("schema {0} is not {SCHEMA} or {SCHEMA_WITH_FILES}")]
@@ -178,7 +182,7 @@ impl From<Pins> for Document {
             match origin.file().map(Path::to_str) {
                 None => document.servers = entries(servers),
                 Some(Some(file)) => drop(document.files.insert(file.to_owned(), entries(servers))),
-                // A path that is not text is forgotten with the process: its tools are asked about again.
+                // A path that is not UTF-8 cannot be stored: approvals of its tools end with the process.
                 Some(None) => {}
             }
         }

@@ -1,4 +1,4 @@
-//! What a set of rules means.
+//! Compiled permission rules.
 
 use std::borrow::Cow;
 use std::collections::HashMap;
@@ -17,21 +17,22 @@ use crate::{
     Action, Attempt, AttemptKind, Decision, Problem, ProblemKind, Reason, Risk, SourcedRule, Standing, Verdict,
 };
 
-/// What a set of rules means for the servers there are.
+/// A set of rules, compiled for the configured servers.
 ///
-/// The order of the rules has no meaning. A matching deny always decides; else the most precise of the matching ask and
-/// allow rules, the ask at a tie; else the server's trust; else a person is asked.
+/// The order of the rules has no meaning. A matching deny always decides. Otherwise the most precise of the matching
+/// ask and allow rules decides, the ask at a tie. Otherwise the server's trust or a low risk allows the call. Otherwise
+/// the user is asked.
 #[derive(Debug, Default)]
 pub struct Policy {
     rules: Vec<Compiled>,
     servers: HashMap<ServerName, Vec<Arc<Clause>>>,
     plain: Vec<Arc<Clause>>,
     problems: Vec<Problem>,
-    /// The rules of a project that cannot be read.
+    /// Unreadable rules of a project.
     doubts: Vec<Arc<SourcedRule>>,
 }
 
-/// A rule that has been read and may hold.
+/// A rule that has been parsed and may apply.
 #[derive(Debug)]
 struct Compiled {
     index: usize,
@@ -41,7 +42,7 @@ struct Compiled {
 }
 
 impl Policy {
-    /// Reads rules against the servers there are. What is wrong with a rule is told by [`Policy::problems`].
+    /// Compiles rules for the configured servers. [`Policy::problems`] lists the problems of the rules.
     pub fn compile(rules: Vec<SourcedRule>, servers: &[ServerName]) -> Self {
         let mut policy = Self::default();
         for (index, rule) in rules.into_iter().enumerate() {
@@ -57,15 +58,15 @@ impl Policy {
         policy
     }
 
-    /// What is wrong with the rules, in their order.
+    /// Returns the problems of the rules, in rule order.
     pub fn problems(&self) -> &[Problem] {
         &self.problems
     }
 
     /// Decides about an attempt.
     ///
-    /// Looks into the arguments only if a rule that fits the tool has a pattern, and allocates nothing otherwise. No
-    /// allow holds for a server that the rules were not read against.
+    /// Decodes the arguments only if a rule for the tool has a pattern, and does not allocate otherwise. For a server
+    /// that the rules were not compiled for, no allow rule applies.
     pub fn decide(&self, attempt: &Attempt<'_>) -> Decision {
         match (attempt.server, attempt.kind) {
             (None, _) => decide_by(&self.plain, attempt),
@@ -79,13 +80,13 @@ impl Policy {
         }
     }
 
-    /// The rule that denies everything a server of this origin offers: tools, resources and prompts.
+    /// Returns the rule that denies everything a server of this origin offers: tools, resources and prompts.
     pub fn denial(&self, server: &ServerName, origin: &ServerOrigin) -> Option<Arc<SourcedRule>> {
         let mut denies = self.whole_denies(server).into_iter();
         denies.find(|clause| clause.has_no_pattern() && clause.reaches(origin)).map(|clause| clause.rule.clone())
     }
 
-    /// The denies that are about every tool of a server.
+    /// Returns the denies that apply to every tool of a server.
     fn whole_denies(&self, server: &ServerName) -> Vec<Arc<Clause>> {
         let is_whole = |clause: &&Arc<Clause>| clause.action() == Action::Deny && clause.names_every_tool();
         self.clauses_of(server).iter().filter(is_whole).cloned().collect()
@@ -98,15 +99,15 @@ impl Policy {
         }
     }
 
-    /// The allow rules that reach tools of a server that is defined there. Another rule may still ask or deny.
+    /// Returns the allow rules that apply to tools of a server of this origin. Another rule may still ask or deny.
     pub fn allows(&self, server: &ServerName, origin: &ServerOrigin) -> Vec<Arc<SourcedRule>> {
         let clauses = self.servers.get(server).into_iter().flatten();
         let allows = clauses.filter(|clause| clause.action() == Action::Allow && clause.reaches(origin));
         allows.map(|clause| clause.rule.clone()).collect()
     }
 
-    /// The rules that match none of these tools, of those that name a server that is there: all the tools are to be
-    /// given, or rules are blamed for what is only not known yet.
+    /// Returns a problem for each rule about a configured server that matches none of these tools. `tools` must be
+    /// complete, or rules for tools that are not listed yet are reported as well.
     pub fn unmatched(&self, tools: &[ToolId]) -> Vec<Problem> {
         let mut idle: Vec<&Compiled> = self.rules.iter().filter(|rule| matches!(rule.target, Target::Mcp(_))).collect();
         idle.retain(|rule| !self.problems.iter().any(|problem| problem.index == rule.index));
@@ -125,11 +126,11 @@ impl Policy {
         }
     }
 
-    /// Reports the rules that can never match, and those that can never decide.
+    /// Reports the rules that can never match and those that are always overruled.
     fn report_idle(&mut self, servers: &[ServerName]) {
         for rule in &self.rules {
             let kind = match &rule.target {
-                // A server that is defined in some file is not configured in every directory.
+                // A server that is defined in a file is not configured in every directory.
                 Target::Mcp(readings)
                     if rule.rule.rule.defined_in.is_none() && !readings.iter().any(|reading| reading.fits(servers)) =>
                 {
@@ -144,7 +145,7 @@ impl Policy {
         }
     }
 
-    /// Every clause but the allows about tools of a server.
+    /// Returns all clauses for a server except the allows.
     fn strict_clauses_for(&self, server: &ServerName) -> Vec<Arc<Clause>> {
         let strict = self.rules.iter().filter(|rule| rule.rule.rule.action != Action::Allow);
         let doubts = self.doubts.iter().map(|rule| Clause::in_doubt(rule));
@@ -179,8 +180,8 @@ fn decide_by(clauses: &[Arc<Clause>], attempt: &Attempt<'_>) -> Decision {
     Decision { verdict, reason }
 }
 
-/// A deny that an attempt escapes only by how it is written. A tool that is allowed by its very name is not taken for
-/// another one.
+/// Returns a deny that an attempt avoids only by its spelling. If an allow rule names the tool exactly, the tool's name
+/// is not compared with lookalikes.
 fn near_deny<'c>(
     clauses: &'c [Arc<Clause>],
     deciding: Option<&Arc<Clause>>,
@@ -206,7 +207,7 @@ fn verdict(action: Action) -> Verdict {
 }
 
 impl Compiled {
-    /// Reads the rule, and tells what is wrong with it.
+    /// Parses the rule and returns its problems.
     fn read(&mut self, servers: &[ServerName]) -> Vec<ProblemKind> {
         match Target::parse(&self.rule.rule.tool) {
             Ok(target) => self.target = target,
@@ -226,7 +227,8 @@ impl Compiled {
         found
     }
 
-    /// Whether it holds all the same. Without its pattern a strict rule is only stricter; an allow would be wider.
+    /// Reports whether the rule applies despite this problem. Without its pattern a deny or ask is only stricter, but
+    /// an allow would be wider.
     fn survives(&self, kind: &ProblemKind) -> bool {
         match kind {
             ProblemKind::BadPattern(_) => self.rule.rule.action != Action::Allow,
@@ -235,7 +237,7 @@ impl Compiled {
         }
     }
 
-    /// Reduces an allow to what it may allow, or tells why there is nothing.
+    /// Restricts an allow rule to one reading, or returns the problem that makes it invalid.
     fn narrow(&mut self, servers: &[ServerName]) -> Option<ProblemKind> {
         if self.rule.origin.standing == Standing::Project {
             return Some(ProblemKind::ProjectAllow);
@@ -247,7 +249,7 @@ impl Compiled {
                     self.target = Target::Mcp(vec![reading]);
                     None
                 }
-                // Not configured here: it holds where its file is.
+                // The server is not configured here. The rule applies where the defining file is in use.
                 Err(ProblemKind::NoServer) if self.rule.rule.defined_in.is_some() => {
                     self.target = Target::Mcp(Vec::new());
                     None
@@ -257,8 +259,8 @@ impl Compiled {
         }
     }
 
-    /// What it says of a server's tools. A strict rule with a plain name holds for names as they are spelt, too: a
-    /// deny of `*` denies.
+    /// Returns the clauses of the rule for a server's tools. A deny or ask with a plain name also matches full tool
+    /// names (`mcp__server__tool`), so that a deny of `*` denies all tools.
     fn clauses_for(&self, server: &ServerName) -> Vec<Clause> {
         match &self.target {
             Target::Mcp(readings) => {
@@ -273,18 +275,19 @@ impl Compiled {
         }
     }
 
-    /// What it says of tools that belong to no server.
+    /// Returns the clause of the rule for tools that belong to no server.
     fn plain_clause(&self) -> Option<Clause> {
         let holds = matches!(self.target, Target::Plain) || self.rule.rule.action != Action::Allow;
         holds.then(|| Clause::plain(&self.rule, &self.rule.rule.tool, self.pattern.clone()))
     }
 
-    /// Whether it is about this tool, whatever the arguments.
+    /// Reports whether the rule applies to this tool, regardless of the arguments.
     fn names(&self, tool: &ToolId) -> bool {
         self.clauses_for(&tool.server).iter().any(|clause| clause.names(&tool.tool))
     }
 
-    /// Whether it decides wherever another matches: as a deny that covers the other, or as an ask for just the same.
+    /// Reports whether the rule always overrules another: as a deny that covers the other, or as an ask for the same
+    /// calls.
     fn goes_before(&self, other: &Self, servers: &[ServerName]) -> bool {
         let (own, others) = (&self.rule.rule, &other.rule.rule);
         let same_pattern = own.pattern == others.pattern;

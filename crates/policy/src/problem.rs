@@ -1,60 +1,60 @@
-//! What is wrong with a rule, for the person who wrote it.
+//! Problems of permission rules, reported to their author.
 
 use std::fmt;
 use std::sync::Arc;
 
 use crate::{SourcedRule, Standing};
 
-/// A rule that does not do what somebody may think it does.
+/// A rule that may not have the intended effect.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Problem {
-    /// Which of the rules, counted from 0 in the order they came in.
+    /// Index of the rule in the order of input.
     pub index: usize,
     /// The rule.
     pub rule: Arc<SourcedRule>,
-    /// What is wrong with it.
+    /// Kind of problem.
     pub kind: ProblemKind,
 }
 
-/// What is wrong with a rule.
+/// Kind of problem of a rule.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum ProblemKind {
-    /// The name in it cannot be read: it holds for nothing.
+    /// The tool name is invalid. The rule has no effect.
     BadName(&'static str),
-    /// The file in it cannot be one: it holds for nothing.
+    /// The file in `definedIn` is invalid. The rule has no effect.
     BadFile(&'static str),
-    /// Its pattern cannot be read. An allow is ignored; a deny or an ask holds whatever the arguments.
+    /// The pattern is invalid. An allow is ignored. A deny or ask applies regardless of the arguments.
     BadPattern(&'static str),
-    /// It names no server that is configured: it can never match.
+    /// No configured server has the given name. The rule never matches.
     NoServer,
-    /// It names none of the tools there are: it does not match yet.
+    /// No known tool has the given name. The rule does not match yet.
     NoTool,
-    /// It is an allow that could mean more than one thing, and is refused.
+    /// An allow rule has more than one meaning and is rejected.
     Ambiguous,
-    /// It is an allow in a project's file, and is ignored.
+    /// An allow rule is in a project's file and is ignored.
     ProjectAllow,
-    /// It is an allow of plain names by a pattern that looks as if it reached tools of servers too; it does not.
+    /// An allow rule for plain names has a pattern that seems to include tools of servers, but does not.
     PlainAllow,
-    /// It can never decide anything: this rule goes before it wherever it matches.
+    /// The rule never decides: the given rule takes precedence over it.
     Shadowed(Arc<SourcedRule>),
 }
 
 impl Problem {
-    /// Whether the rule cannot be read as it was meant, so that starting without it would not be what was asked for. A
-    /// rule of a project is none of the user's: calls of its own servers are asked about instead.
+    /// Reports whether the program must not start without this rule: it is the user's own and cannot be interpreted as
+    /// intended. For an unreadable rule of a project, calls of the project's servers require a question instead.
     pub fn is_fatal(&self) -> bool {
         self.is_unreadable() && self.rule.origin.standing == Standing::User
     }
 
-    /// Whether the rule cannot be read as it was meant.
+    /// Reports whether the rule cannot be interpreted as intended.
     pub fn is_unreadable(&self) -> bool {
         self.kind.is_unreadable()
     }
 }
 
 impl ProblemKind {
-    /// Whether the rule cannot be read as it was meant.
+    /// Reports whether the rule cannot be interpreted as intended.
     pub(crate) fn is_unreadable(&self) -> bool {
         matches!(self, Self::BadName(_) | Self::BadFile(_) | Self::BadPattern(_))
     }

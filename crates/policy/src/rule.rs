@@ -1,4 +1,4 @@
-//! Rules as they stand in a file.
+//! Permission rules as stored in files.
 
 use std::fmt;
 
@@ -7,104 +7,106 @@ use wharf_spec::{Glob, ServerName, ServerOrigin, ToolId, Untrusted};
 
 use crate::target::{Target, admitted};
 
-/// Characters of a rule that are shown.
+/// Maximum displayed characters of each part of a rule.
 const SHOWN: usize = 200;
 
-/// What is to be done about calls of some tools.
+/// A permission rule for calls of certain tools.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Rule {
-    /// Which tools: `mcp__<server>__<tool>`, or the plain name of a tool that belongs to no server; globs.
+    /// Tool name as a glob: `mcp__<server>__<tool>`, or the plain name of a tool that belongs to no server.
     pub tool: String,
-    /// Which arguments: `key=glob`, or a glob over every value; any arguments when absent.
+    /// Argument pattern: `key=glob`, or a glob over every value. `None` matches any arguments.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub pattern: Option<String>,
-    /// What is to be done.
+    /// Action for matching calls.
     pub action: Action,
-    /// The file in which the server is defined. An allow that names a server and no file holds for the user's own server
-    /// of that name; a deny or an ask without a file holds wherever the server is defined.
+    /// File that defines the server. Without a file, an allow that names a server applies to the user's own server of
+    /// that name, and a deny or ask applies to all origins.
     #[serde(default, rename = "definedIn", skip_serializing_if = "Option::is_none")]
     pub defined_in: Option<String>,
 }
 
-/// What a rule says.
+/// Action of a rule.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Action {
     /// The call is made.
     Allow,
-    /// A person is asked.
+    /// The user is asked.
     Ask,
-    /// The call is not made, whatever else is said.
+    /// The call is not made. Takes precedence over all other rules.
     Deny,
 }
 
-/// A rule, and where it stands.
+/// A rule and its location.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SourcedRule {
     /// The rule.
     pub rule: Rule,
-    /// Where it stands.
+    /// Location of the rule.
     pub origin: RuleOrigin,
 }
 
-/// Where a rule stands.
+/// Location of a rule.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RuleOrigin {
-    /// The file and the line, as a person would look for it: `config.json:12`.
+    /// File and line for display, such as `config.json:12`.
     pub place: String,
-    /// Whose file it is.
+    /// Owner of the file.
     pub standing: Standing,
 }
 
-/// Whose word a rule is.
+/// Owner of the file that contains a rule.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Standing {
-    /// The user's.
+    /// The user.
     User,
-    /// A project's: it may only deny and ask.
+    /// A project. Its rules may only deny and ask.
     Project,
 }
 
-/// Why a rule cannot say what was wanted.
+/// Reason for which a rule cannot be written.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum NoRule {
-    /// There is no server of that name, so nothing can be told about what the rule would mean.
+    /// No configured server has this name, so the rule's meaning is undefined.
     #[error("no server `{0}` is configured")]
     NoServer(ServerName),
-    /// Its spelling also names something else.
+    /// The spelling also matches something else.
     #[error("`{spelling}` could also mean something of another server")]
     Ambiguous {
-        /// How the rule would have to be spelt, escaped for display.
+        /// The required spelling, escaped for display.
         spelling: String,
     },
-    /// The name of the tool is longer than a rule may be.
+    /// The tool's name exceeds the maximum length of a rule.
     #[error("the name of the tool is too long for a rule")]
     TooLong,
-    /// The file in which its server is defined has a name that is not text.
+    /// The path of the file that defines the server is not UTF-8.
     #[error("the path of the file that defines the server is not UTF-8")]
     Path,
-    /// It holds for certain arguments as a whole, which no pattern expresses.
+    /// The grant is for exact arguments, which no pattern expresses.
     #[error("a rule cannot name these arguments and no others")]
     Arguments,
 }
 
 impl Rule {
-    /// The rule for these tools, whatever the arguments.
+    /// Creates a rule for these tools with any arguments.
     pub fn new(tool: impl Into<String>, action: Action) -> Self {
         Self { tool: tool.into(), pattern: None, action, defined_in: None }
     }
 
-    /// The same rule for a server of this origin.
+    /// Restricts the rule to a server of this origin.
     pub fn of_origin(self, origin: &ServerOrigin) -> Result<Self, NoRule> {
         let text = |file: &std::path::Path| file.to_str().map(str::to_owned).ok_or(NoRule::Path);
         Ok(Self { defined_in: origin.file().map(text).transpose()?, ..self })
     }
 
-    /// The rule for one tool of one of these servers, whatever the arguments.
+    /// Creates a rule for one tool of one of these servers with any arguments.
     ///
-    /// Globs are escaped, and so are underscores that could be taken for the mark between server and tool. Where the
-    /// spelling could mean something else even so, there is no such rule.
+    /// Escapes glob characters, and underscores that could be taken for the separator between server and tool.
+    ///
+    /// # Errors
+    /// Returns [`NoRule`] if the server is unknown, the name is too long, or the spelling is still ambiguous.
     pub fn naming(tool: &ToolId, action: Action, servers: &[ServerName]) -> Result<Self, NoRule> {
         if !servers.contains(&tool.server) {
             return Err(NoRule::NoServer(tool.server.clone()));
@@ -118,7 +120,7 @@ impl Rule {
     }
 }
 
-/// `mcp__<server>__<tool>` with an escape wherever a character would mean something else than itself.
+/// Returns `mcp__<server>__<tool>` with special characters escaped.
 fn spelling(tool: &ToolId) -> String {
     let text = format!("mcp__{}__{}", tool.server, Glob::exactly(&tool.tool));
     let mark = "mcp__".len() + tool.server.as_str().len();
@@ -145,7 +147,7 @@ impl fmt::Display for Action {
     }
 }
 
-/// Shown as ``deny `mcp__fs__write` where `path=/etc/*` as defined in `/x/.mcp.json` ``, escaped and shortened.
+/// Displays as ``deny `mcp__fs__write` where `path=/etc/*` as defined in `/x/.mcp.json` ``, escaped and shortened.
 impl fmt::Display for Rule {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{} `{}`", self.action, Untrusted::new(&*self.tool).shortened(SHOWN))?;
@@ -159,7 +161,7 @@ impl fmt::Display for Rule {
     }
 }
 
-/// Shown as the rule and where it stands.
+/// Displays the rule and its location.
 impl fmt::Display for SourcedRule {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{} ({})", self.rule, Untrusted::new(&*self.origin.place).shortened(SHOWN))

@@ -1,4 +1,4 @@
-//! For which origins of a server a rule holds.
+//! Server origins that a rule applies to.
 
 use std::sync::Arc;
 
@@ -7,7 +7,7 @@ use wharf_spec::ServerOrigin;
 use crate::target::Reading;
 use crate::{Action, Rule};
 
-/// The origins of servers that a rule holds for.
+/// The server origins that a rule applies to.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Scope {
     /// Every origin.
@@ -19,10 +19,10 @@ pub(crate) enum Scope {
 }
 
 impl Scope {
-    /// Returns the scope of a rule in one of its readings; a plain name has none.
+    /// Returns the scope of a rule in one of its readings. `None` stands for a plain name.
     ///
-    /// A strict rule holds everywhere unless it names a file. An allow does so only if its name leaves the server open:
-    /// one that names a server means the user's own.
+    /// A deny or ask applies to all origins unless it names a file. An allow without a file does so only if it leaves
+    /// the server open. Otherwise it applies to the user's own server.
     pub fn new(rule: &Rule, reading: Option<&Reading>) -> Self {
         let names_server = || !reading.is_some_and(|reading| reading.is_about_every_server());
         match &rule.defined_in {
@@ -32,7 +32,7 @@ impl Scope {
         }
     }
 
-    /// Returns whether a server of this origin is meant.
+    /// Reports whether the scope includes this origin.
     pub fn covers(&self, origin: &ServerOrigin) -> bool {
         match self {
             Self::Everywhere => true,

@@ -1,6 +1,6 @@
-//! Patterns as texts with a shape: whether one covers another, and what is left of one after a beginning.
+//! Operations on glob patterns: inclusion of one pattern in another, and matching of a prefix.
 
-/// One step of a pattern.
+/// One element of a glob pattern.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Piece {
     One(char),
@@ -8,7 +8,7 @@ pub(crate) enum Piece {
     AnyRun,
 }
 
-/// The steps of a pattern, each with the place where it begins; read as [`wharf_spec::Glob`] reads them.
+/// Splits a pattern into elements with their byte offsets. Same syntax as [`wharf_spec::Glob`].
 pub(crate) fn pieces(text: &str) -> Vec<(usize, Piece)> {
     let mut characters = text.char_indices();
     let mut list = Vec::new();
@@ -24,12 +24,12 @@ pub(crate) fn pieces(text: &str) -> Vec<(usize, Piece)> {
     list
 }
 
-/// Whether every text that one pattern matches is matched by another too. May say no where it is so, never yes where
-/// it is not.
+/// Reports whether `general` matches every text that `specific` matches. May return false negatives, never false
+/// positives.
 pub(crate) fn covers(general: &str, specific: &str) -> bool {
     let (general, specific) = (pieces(general), pieces(specific));
     let (mut at, mut seen) = (0, 0);
-    // Where to go on when a run turns out to have been too short.
+    // Backtracking point: the positions after the last run.
     let mut retry: Option<(usize, usize)> = None;
     loop {
         match (general.get(at).map(|piece| piece.1), specific.get(seen).map(|piece| piece.1)) {
@@ -52,7 +52,7 @@ pub(crate) fn covers(general: &str, specific: &str) -> bool {
     }
 }
 
-/// What is left of a pattern once a beginning has been matched: every way to go on, each a pattern itself.
+/// Returns the possible rests of a pattern after it has matched a prefix. Each rest is a pattern.
 pub(crate) fn rests<'a>(pattern: &'a str, beginning: &str) -> Vec<&'a str> {
     let list = pieces(pattern);
     let mut places = vec![0];
@@ -66,12 +66,12 @@ pub(crate) fn rests<'a>(pattern: &'a str, beginning: &str) -> Vec<&'a str> {
         places = places.iter().filter_map(step).collect();
         skip_runs(&list, &mut places);
     }
-    // A place after a run is in what the run itself leaves.
+    // The rest that starts at a run includes the rest that starts right after it.
     let after_run = |at: usize| at > 0 && list[at - 1].1 == Piece::AnyRun;
     places.iter().filter(|&&at| !after_run(at)).filter_map(|&at| Some(&pattern[list.get(at)?.0..])).collect()
 }
 
-/// Adds the places after runs, which may be empty, and sorts out doubles.
+/// Adds the positions after runs, which may be empty, then sorts and removes duplicates.
 fn skip_runs(list: &[(usize, Piece)], places: &mut Vec<usize>) {
     let mut next = 0;
     while let Some(&at) = places.get(next) {

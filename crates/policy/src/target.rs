@@ -1,44 +1,44 @@
-//! Which tools a rule is about: its text, read in every way it can be.
+//! Tool names in rules, parsed into all their possible readings.
 
 use wharf_spec::{Glob, ServerName, ToolId};
 
 use crate::problem::ProblemKind;
 use crate::shape::{Piece, covers, pieces};
 
-/// What the name of every tool of a server begins with in a rule.
+/// Prefix of all names of server tools in a rule.
 const MCP: &str = "mcp__";
-/// Bytes the name in a rule may have.
+/// Maximum bytes of a tool name in a rule.
 const LONGEST: usize = 1024;
 
-/// Which tools a rule is about.
+/// The tools that a rule applies to.
 #[derive(Debug, Clone)]
 pub(crate) enum Target {
-    /// Tools of servers, by every way to read the text.
+    /// Tools of servers. Holds every reading of the text.
     Mcp(Vec<Reading>),
-    /// Tools by their plain name.
+    /// Tools that belong to no server, by plain name.
     Plain,
 }
 
-/// One way to read the text after `mcp__`.
+/// One way to split the text after `mcp__` into server and tool.
 #[derive(Debug, Clone)]
 pub(crate) struct Reading {
     pub server: Glob,
     pub tool: Name,
-    /// The part for the server has wildcards and what could be the mark between server and tool.
+    /// Set if the server part has wildcards and contains a possible separator between server and tool.
     crossing: bool,
 }
 
-/// A pattern for the name of a tool.
+/// A pattern for tool names.
 #[derive(Debug, Clone)]
 pub(crate) enum Name {
     Any,
     Exact(Box<str>),
-    /// With what every name it matches begins with, which most names do not.
+    /// A glob, with the literal prefix of all its matches. Most names fail the prefix check.
     Glob(Glob, Box<str>),
 }
 
 impl Target {
-    /// Reads the name in a rule.
+    /// Parses the tool name of a rule.
     pub fn parse(text: &str) -> Result<Self, ProblemKind> {
         if text.is_empty() {
             return Err(ProblemKind::BadName("the name of the tool is empty"));
@@ -65,7 +65,7 @@ fn plain(text: &str) -> Result<Target, ProblemKind> {
     Ok(Target::Plain)
 }
 
-/// The text as a server alone, and split at every mark that stands between two parts. An escaped underscore is none.
+/// Returns the text as a server name alone, and split at each unescaped `__` between two non-empty parts.
 fn readings(rest: &str) -> Vec<Reading> {
     let split = |mark: usize| (&rest[..mark], &rest[mark + 2..]);
     let both = |(server, tool): &(&str, &str)| !server.is_empty() && !tool.is_empty();
@@ -74,7 +74,7 @@ fn readings(rest: &str) -> Vec<Reading> {
     std::iter::once(alone).chain(splits.map(|(server, tool)| Reading::new(server, Name::new(tool)))).collect()
 }
 
-/// Where two plain underscores follow each other.
+/// Returns the positions of two consecutive unescaped underscores.
 fn marks(text: &str) -> Vec<usize> {
     let list = pieces(text);
     let is_plain = |(at, piece): (usize, Piece)| piece == Piece::One('_') && text.as_bytes()[at] == b'_';
@@ -88,47 +88,51 @@ impl Reading {
         Self { server: glob, tool, crossing }
     }
 
-    /// Whether it is about this one tool.
+    /// Reports whether the reading names exactly this tool.
     pub fn is_exactly(&self, tool: &ToolId) -> bool {
         let same_tool = matches!(&self.tool, Name::Exact(name) if **name == *tool.tool);
         same_tool && self.server.is_exact() && self.server.matches(tool.server.as_str())
     }
 
-    /// Whether its part for the server leaves open which one: `mcp__*`.
+    /// Reports whether the server part matches all servers, as in `mcp__*`.
     pub fn is_about_every_server(&self) -> bool {
         self.server.as_str().bytes().all(|byte| byte == b'*')
     }
 
-    /// Whether it is about one tool of one server.
+    /// Reports whether the reading names one tool of one server.
     pub fn is_exact(&self) -> bool {
         self.server.is_exact() && matches!(self.tool, Name::Exact(_))
     }
 
-    /// Whether everything another is about, this is about too.
+    /// Reports whether the reading includes everything that another matches.
     pub fn covers(&self, other: &Self) -> bool {
         covers(self.server.as_str(), other.server.as_str()) && self.tool.covers(&other.tool)
     }
 
-    /// A pattern for the names it is about, spelt out.
+    /// Returns the full pattern for the names that the reading matches.
     pub fn spelling(&self) -> String {
         format!("{MCP}{}__{}", self.server, self.tool.text())
     }
 
-    /// Whether it is about any of these servers.
+    /// Reports whether the reading matches any of these servers.
     pub fn fits(&self, servers: &[ServerName]) -> bool {
         servers.iter().any(|server| self.server.matches(server.as_str()))
     }
 
-    /// Whether everything another is about on these servers, this is about too.
+    /// Reports whether, for these servers, the reading includes everything that another matches.
     fn covers_on(&self, other: &Self, servers: &[ServerName]) -> bool {
         let mut met = servers.iter().filter(|server| other.server.matches(server.as_str()));
         self.tool.covers(&other.tool) && met.all(|server| self.server.matches(server.as_str()))
     }
 }
 
-/// The one reading that an allow may have, given the servers there are.
+/// Returns the one reading that an allow may have, given the configured servers.
 ///
-/// A wildcard never reaches over the mark between server and tool: `mcp__a__*` allows nothing of a server `a__b`.
+/// A wildcard does not match across the separator between server and tool: `mcp__a__*` allows nothing of a server
+/// `a__b`.
+///
+/// # Errors
+/// Returns [`ProblemKind::NoServer`] or [`ProblemKind::Ambiguous`] if there is no such reading.
 pub(crate) fn admitted<'a>(readings: &'a [Reading], servers: &[ServerName]) -> Result<&'a Reading, ProblemKind> {
     let fitting: Vec<&Reading> = readings.iter().filter(|reading| reading.fits(servers)).collect();
     if fitting.iter().all(|reading| reading.crossing) {
@@ -139,7 +143,7 @@ pub(crate) fn admitted<'a>(readings: &'a [Reading], servers: &[ServerName]) -> R
 }
 
 impl Name {
-    /// Reads a pattern for a name.
+    /// Parses a pattern for tool names.
     pub fn new(text: &str) -> Self {
         if text.bytes().all(|byte| byte == b'*') {
             return Self::Any;
@@ -161,7 +165,7 @@ impl Name {
         }
     }
 
-    /// How many characters it fixes.
+    /// Returns the number of literal characters.
     pub fn literals(&self) -> usize {
         match self {
             Self::Any => 0,
@@ -170,7 +174,7 @@ impl Name {
         }
     }
 
-    /// The pattern as text.
+    /// Returns the pattern as text.
     pub fn text(&self) -> String {
         match self {
             Self::Any => "*".to_owned(),

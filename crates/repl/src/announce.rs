@@ -1,4 +1,4 @@
-//! What happens to servers, told once.
+//! Notices about server state changes, each printed once.
 
 use std::collections::HashMap;
 
@@ -10,34 +10,34 @@ use wharf_terminal::session::Session;
 use wharf_terminal::style::{NAME, paint};
 use wharf_terminal::table::wrap;
 
-/// Which servers are in trouble, as far as a person was told.
+/// Failed servers that the user has been notified about.
 #[derive(Default)]
 pub struct Announced(HashMap<String, Heeded>);
 
-/// What a person knows of a server's trouble.
+/// State of a server's failure notice.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Heeded {
     Told,
-    /// The server is another one since, and so is its trouble.
+    /// The server's configuration changed after the notice.
     Outdated,
 }
 
 impl Announced {
-    /// What is wrong with servers before they were even tried.
+    /// Announces servers that could not be resolved before startup.
     pub fn begin(&mut self, known: &Known, session: &Session) {
         for (server, failure) in &known.failures {
             self.unavailable(server, &failure.error.message, "wharf validate", session);
         }
     }
 
-    /// How servers stand, for whoever was not quick enough to hear of it.
+    /// Announces the current state of all servers, for events that were missed.
     pub fn catch_up(&mut self, host: &Host, session: &Session) {
         for status in host.status() {
             self.state(&status.name, status.state, status.last_error.as_deref(), session);
         }
     }
 
-    /// The configuration is another one: what was told of servers that it changes is told again.
+    /// Handles a configuration reload: servers it changes are announced again.
     pub fn changed(&mut self, changes: &Reloaded, host: &Host, session: &Session) {
         self.outdate(changes);
         // They may have failed already.
@@ -47,7 +47,7 @@ impl Announced {
     pub fn heard(&mut self, heard: &Heard, host: &Host, session: &Session) {
         let told = match heard {
             Heard::Event(told) => told,
-            // Nobody knows what it was about.
+            // The missed events are unknown.
             Heard::Missed(_) => return self.catch_up(host, session),
         };
         match &told.event {
@@ -96,20 +96,20 @@ impl Announced {
         }
     }
 
-    /// Whether nobody was told of this trouble yet; from now on they were.
+    /// Records a notice and reports whether it is new.
     fn is_news(&mut self, server: &str) -> bool {
         self.0.insert(server.to_owned(), Heeded::Told) != Some(Heeded::Told)
     }
 }
 
-/// Tells what a look at the configuration has changed, if anything.
+/// Announces the changes of an automatic configuration reload, if any.
 pub fn followed(session: &Session, reloaded: &Reloaded) {
     if reloaded.is_any() {
         tell(session, reloaded, &reloaded.news);
     }
 }
 
-/// Tells what a look at the configuration that somebody asked for has changed, and all that is wrong with it.
+/// Announces the changes of a requested configuration reload and all of its problems.
 pub fn reloaded(session: &Session, reloaded: &Reloaded) {
     tell(session, reloaded, &reloaded.problems);
 }
@@ -151,7 +151,7 @@ mod tests {
             assert!(!announced.is_news("off"));
             announced.outdate(changes);
         }
-        // Nobody has heard of trouble that there never was.
+        // A server that never failed was not announced.
         announced.outdate(&edited);
         assert!(announced.0.is_empty());
     }

@@ -1,4 +1,4 @@
-//! Which model is talked to. It is looked for while everything else goes on: a program may have to be asked for its key.
+//! Model selection. It runs in the background because a key lookup may run a program.
 
 use std::pin::Pin;
 
@@ -9,33 +9,33 @@ use wharf_terminal::chat::models::{Chosen, Models};
 use wharf_terminal::failure::Failure;
 use wharf_terminal::style::{NAME, paint};
 
-/// A model that is being looked for. Dropped, nobody waits for it any more.
+/// A model selection in progress. Dropping it abandons the selection.
 pub struct Choosing {
     found: Pin<Box<dyn Future<Output = Result<Box<Chosen>, Failure>>>>,
     why: Why,
-    /// What it is called, as far as that is known.
+    /// The model's name, if known.
     pub called: Option<String>,
-    /// Tokens that fit into its context, as far as that is known.
+    /// The model's context size in tokens, if known.
     pub context: Option<u64>,
-    /// What is said to it once it is there.
+    /// Input to send once the model is selected.
     said: Option<Vec<Block>>,
 }
 
-/// Who wants it.
+/// Trigger of a model selection.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Why {
-    /// Whoever started the program and named it there: without it, there is nothing to begin.
+    /// The model was named at program start. A failure ends the program.
     Started,
-    /// Nobody in particular. That there is none is told when somebody talks to it.
+    /// The default model at program start. A failure is reported when the user first sends a message.
     Usual,
-    /// Whoever named it just now.
+    /// The user named the model in the session.
     Asked,
-    /// Whoever says something, and there is none.
+    /// The user sent a message and no model is selected.
     Needed,
 }
 
 impl Choosing {
-    /// What came of it; never, where nothing is looked for. Dropped while it waits, nothing is lost.
+    /// Waits for the result of the selection. Never resolves if none is in progress. Cancel-safe.
     pub async fn next(choosing: &mut Option<Self>) -> Result<Box<Chosen>, Failure> {
         match choosing {
             Some(choosing) => choosing.found.as_mut().await,
@@ -45,18 +45,18 @@ impl Choosing {
 }
 
 impl Repl<'_> {
-    /// The models that are configured now.
+    /// Returns the models of the current configuration.
     pub(super) fn models(&self) -> Models {
         Models::of(self.session, &self.fleet.known().config)
     }
 
-    /// Looks for a model, in place of one that is being looked for.
+    /// Starts a model selection that replaces one in progress and takes over its pending input.
     pub(super) fn choose(&mut self, name: Option<String>, why: Why) {
         let said = self.choosing.take().and_then(|choosing| choosing.said);
         self.look_for(name, why, said);
     }
 
-    /// Looks for the usual model, to say something to it.
+    /// Starts the selection of the default model and queues input for it.
     pub(super) fn choose_for(&mut self, said: Vec<Block>) {
         self.look_for(None, Why::Needed, Some(said));
     }
@@ -68,14 +68,14 @@ impl Repl<'_> {
         self.choosing = Some(Choosing { found, why, called, context, said });
     }
 
-    /// Takes back what was to be said to a model that is being looked for, and tells whether there was something.
+    /// Withdraws the input queued for the selection. Returns whether there was any.
     pub(super) fn unsay(&mut self) -> bool {
         let said = self.choosing.as_mut().and_then(|choosing| choosing.said.take());
         self.choosing.take_if(|choosing| choosing.why == Why::Needed);
         said.is_some()
     }
 
-    /// Goes on with a model that was found.
+    /// Applies the result of a selection.
     pub(super) fn chosen(&mut self, chosen: Result<Box<Chosen>, Failure>) -> Result<(), Failure> {
         let Some(Choosing { why, said, .. }) = self.choosing.take() else { return Ok(()) };
         match (chosen, why) {
@@ -92,7 +92,7 @@ impl Repl<'_> {
             (Err(failure), Why::Needed) => self.tell(failure),
             (Err(failure), Why::Asked) => {
                 self.tell(failure);
-                // It was never meant for the one that cannot be had.
+                // The queued input was meant for the previous model.
                 said.into_iter().for_each(|said| self.begin(said));
             }
         }

@@ -1,7 +1,7 @@
-//! What can be typed next: slash commands, servers, tools, prompts, resources, and arguments by the servers' own word.
+//! Completion of slash commands, servers, tools, prompts, resources, and of arguments by asking their server.
 //!
-//! [`plan`] looks at what was typed and at what is known, and does nothing else; only where a server has to be asked for
-//! the values of an argument is anybody waited for, and not long.
+//! [`plan`] is pure: it looks at the typed text and the known names only. Completion blocks only for argument values
+//! from a server, with a short timeout.
 
 mod known;
 mod plan;
@@ -20,35 +20,35 @@ use known::Known;
 use plan::{Owner, Plan, Sought, plan};
 use wharf_terminal::editor::{Candidate, LineCompleter, starting_with};
 
-/// Knows what can be typed. Asked on the editor's thread.
+/// Completion source, called on the editor's thread.
 #[derive(Clone)]
 pub struct Completions {
-    /// There once the host has started.
+    /// Set once the host has started.
     pub host: Arc<OnceLock<Host>>,
     pub runtime: Handle,
-    /// Who knows the names that no server has.
+    /// Source of names that do not come from a server.
     pub others: Option<Others>,
 }
 
 /// Lists names of a kind. Called on the editor's thread.
 pub type Others = Arc<dyn Fn(Other) -> Vec<String> + Send + Sync>;
 
-/// A kind of names that no server has.
+/// A kind of name that does not come from a server.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Other {
     Models,
     Conversations,
 }
 
-/// The most candidates that anybody looks at.
+/// Maximum number of candidates.
 const MOST: usize = 200;
 /// The longest text that is offered, in bytes.
 const LONGEST: usize = 1_024;
-/// How long a server may think about the values of an argument.
+/// Timeout for argument values from a server.
 const PATIENCE: Duration = Duration::from_millis(500);
 
 impl LineCompleter for Completions {
-    /// What can be typed in the place of the end of a line, from where on.
+    /// Returns the candidates for the end of a line and the byte offset they replace it from.
     fn candidates(&self, typed: &str) -> (usize, Vec<Candidate>) {
         let known = self.host.get().map(Known::of).unwrap_or_default();
         let Some(Plan { start, sought }) = plan(&slash::grammar(), &known, typed) else {
@@ -69,7 +69,7 @@ impl Completions {
         starting_with(word, names.iter().map(String::as_str)).map(Candidate::word).collect()
     }
 
-    /// Asks a server. One that does not answer in time, or not at all, has nothing to suggest.
+    /// Asks a server for argument values. Returns none on an error or a timeout.
     fn values(&self, values: &plan::Values<'_>) -> Vec<Candidate> {
         let suggested = || {
             let connection = self.host.get()?.connection(values.server).ok()?;
@@ -85,7 +85,7 @@ impl Completions {
     }
 }
 
-/// Whether a text can be put on the line: what servers suggest is nothing that anybody would have typed.
+/// Reports whether a candidate can be put on the line: bounded in length and free of control characters.
 fn is_harmless(candidate: &Candidate) -> bool {
     candidate.text.len() <= LONGEST && !candidate.text.contains(acts)
 }

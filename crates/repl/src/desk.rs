@@ -1,8 +1,8 @@
-//! The questions that wait for a person, one on the table at a time.
+//! Queue of questions for the user; one is open at a time.
 //!
-//! Owns which of them is on the table, and what becomes of the answers. What is said to which line is the talks'
-//! business, and where lines come from the editor's. Whatever takes more than one question, a file or a model is a task
-//! of the desk's own, which puts its questions like everybody else: dropped, the desk refuses everything politely.
+//! Decides which question is open and delivers the answers. Dialogs decide the text, and the editor supplies the lines.
+//! Work that needs several questions, a file or a model runs in a task of the desk, which queues its questions like any
+//! other caller. Dropping the desk refuses every pending question.
 
 mod approvals;
 mod login;
@@ -45,11 +45,10 @@ use wharf_terminal::table::wrap;
 
 pub use rules::rule_sink;
 
-/// The most questions that have arrived and were not looked at yet, and the most that wait: who asks when there are more
-/// is refused.
+/// Maximum number of questions in the inbox, and of questions in the queue. Further ones are refused.
 const MOST: usize = 100;
 
-/// The desk: what servers and the agent ask goes through here.
+/// Receives all questions from servers and from the agent.
 pub struct Desk<'a> {
     session: &'a Session,
     queue: Queue,
@@ -57,50 +56,50 @@ pub struct Desk<'a> {
     slot: Slot,
     lent: Option<Model>,
     works: JoinSet<Outcome>,
-    /// The servers of the project that were asked about, and who waits for the answers.
+    /// Project servers with an open approval question, and the tasks that wait for the answers.
     approving: Vec<(Configured, AbortHandle)>,
-    /// The servers of the project that are about to be asked about, each with the latest round that named it.
+    /// Project servers with an approval question in preparation, each with the latest round that named it.
     requested: Vec<(Configured, u64)>,
-    /// How often the desk was told to ask about servers of the project.
+    /// Number of approval rounds so far.
     round: u64,
     changes: ChangePace,
 }
 
-/// What came of questions, for whoever has to do something about it.
+/// Event of the desk that its owner must handle.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum DeskNews {
-    /// Another question is on the table, or none.
+    /// The open question changed.
     Table,
-    /// A server of the project was approved.
+    /// A project server was approved.
     Approved(String),
 }
 
-/// How questions get to the desk.
+/// Sender of questions to the desk.
 #[derive(Clone)]
 struct Slot {
     inbox: mpsc::Sender<Arrival>,
-    /// Whether a model is lent.
+    /// True if servers may request sampling.
     samples: Arc<AtomicBool>,
 }
 
-/// What comes through the slot.
+/// A message to the desk.
 enum Arrival {
     Ask(Box<Ask>),
-    /// A question of the desk's own.
+    /// A question from a task of the desk.
     Question(Box<dyn Open>),
 }
 
-/// What came of a task of the desk's.
+/// Result of a task of the desk.
 enum Outcome {
-    /// There is nothing to tell.
+    /// Nothing to report.
     Over,
-    /// In this round, these servers wait for approval.
+    /// Servers that need approval, found in this round.
     Waiting(u64, Result<Vec<Waiting>, Failure>),
     Decided(Box<approvals::Decided>),
     LoggedIn(String, Result<(), HostError>),
 }
 
-/// What happened to the desk.
+/// An event of the desk's loop.
 enum Happened {
     Arrived(Arrival),
     Withdrawn(Said),
@@ -108,8 +107,8 @@ enum Happened {
 }
 
 impl<'a> Desk<'a> {
-    /// A desk, and the one by whom a host puts questions on it. Whether servers may use the model is asked once, when a
-    /// host is made: a model that is to be declared is lent or promised before that.
+    /// Creates a desk and the [`Asker`] for its host. A host reads [`Asker::samples`] once on creation, so a model to
+    /// be declared must be lent or promised before.
     pub fn new(session: &'a Session) -> (Self, Arc<dyn Asker>) {
         let (sender, inbox) = mpsc::channel(MOST);
         let slot = Slot { inbox: sender, samples: Arc::default() };
@@ -119,18 +118,18 @@ impl<'a> Desk<'a> {
         (Self { session, queue, inbox, slot, lent: None, works, approving, requested, round: 0, changes }, asker)
     }
 
-    /// The model that servers may use, once the person agrees; none, and they are told so.
+    /// Sets the model that servers may use after consent. With `None`, sampling requests fail.
     pub fn lend(&mut self, model: Option<Model>) {
         self.slot.samples.store(model.is_some(), Ordering::Release);
         self.lent = model;
     }
 
-    /// Says that a model will be lent, once it is found: until then, and where it is not, servers are told that there is none.
+    /// Declares sampling before the model is selected. Sampling requests fail until a model is lent.
     pub fn promise(&mut self) {
         self.slot.samples.store(true, Ordering::Release);
     }
 
-    /// Logs in: asks, opens the page and waits, in the desk's own time.
+    /// Starts a login in the background: asks for consent, opens the page and waits.
     pub fn log_in(&mut self, fleet: &Fleet<'_>, server: &str) {
         let visitor = login::visitor(fleet, server, self.slot.clone());
         let (host, server) = (fleet.host.clone(), server.to_owned());
@@ -140,8 +139,7 @@ impl<'a> Desk<'a> {
         });
     }
 
-    /// Asks about servers that the project brings along, given everything that is configured, in place of what was asked
-    /// about them before.
+    /// Asks for approval of project servers. Replaces earlier questions about the same servers.
     pub fn ask_approvals(&mut self, servers: Vec<Configured>, config: Arc<Config>) {
         self.round += 1;
         let round = self.round;
@@ -151,8 +149,8 @@ impl<'a> Desk<'a> {
         self.works.spawn_blocking(move || Outcome::Waiting(round, find()));
     }
 
-    /// Asks about servers of the project that have changed, unless that has happened too often of late: a project could
-    /// go on until a person says yes to be left alone.
+    /// Asks for approval of changed project servers, subject to a rate limit: a project could otherwise repeat the
+    /// question until the user gives in.
     pub fn ask_changed_approvals(&mut self, servers: Vec<Configured>, config: Arc<Config>) {
         match self.changes.decide(Instant::now()) {
             ChangeFate::Asked => self.ask_approvals(servers, config),
@@ -164,8 +162,7 @@ impl<'a> Desk<'a> {
         }
     }
 
-    /// Takes questions about servers of the project back, where that is wanted: an answer to one would be kept in place of
-    /// what is known of the server by now.
+    /// Withdraws stale approval questions. An answer to one would overwrite newer information about the server.
     pub fn withdraw_approvals(&mut self, is_stale: impl Fn(&Configured) -> bool) {
         self.requested.retain(|(server, _)| !is_stale(server));
         self.approving.retain(|(server, asked)| {
@@ -177,8 +174,7 @@ impl<'a> Desk<'a> {
         });
     }
 
-    /// Waits for something to happen to questions: one comes, one is withdrawn, a model has answered. Shows what has to be
-    /// shown. Dropped while it waits, nothing is lost.
+    /// Waits for an event that the owner must handle, and prints messages meanwhile. Cancel-safe.
     pub async fn next(&mut self) -> DeskNews {
         loop {
             let news = match self.happening().await {
@@ -195,7 +191,7 @@ impl<'a> Desk<'a> {
     async fn happening(&mut self) -> Happened {
         loop {
             tokio::select! {
-                // The desk has a slot of its own, so that the inbox is never closed.
+                // The desk holds a sender, so the inbox never closes.
                 Some(arrival) = self.inbox.recv() => return Happened::Arrived(arrival),
                 said = self.queue.withdrawn() => return Happened::Withdrawn(said),
                 Some(done) = self.works.join_next() => match done {
@@ -207,18 +203,18 @@ impl<'a> Desk<'a> {
         }
     }
 
-    /// What is being asked; nothing where the line is free.
+    /// Returns the input field of the open question, if any.
     pub fn field(&self) -> Option<Field> {
         self.queue.field()
     }
 
-    /// How many questions wait, the one on the table included.
+    /// Returns the number of queued questions, including the open one.
     #[cfg(test)]
     fn waiting(&self) -> usize {
         self.queue.len()
     }
 
-    /// Takes what was typed as an answer.
+    /// Passes input to the open question.
     pub fn hear(&mut self, heard: Heard) -> DeskNews {
         let said = self.queue.hear(heard);
         self.tell(said);
@@ -246,7 +242,7 @@ impl<'a> Desk<'a> {
                 let talk = ApprovalTalk::new(ask.server.as_str(), format!("\n  {}", ask.what.join("\n  ")));
                 self.put(Box::new(Question::new(ask.server.as_str(), talk, reply)))
             }
-            // A question of a kind that is unknown here is refused by dropping it.
+            // Dropping an unknown kind of question refuses it.
             _ => None,
         }
     }
@@ -312,7 +308,7 @@ impl<'a> Desk<'a> {
         None
     }
 
-    /// Puts a question behind those that wait. What nobody waits for any more never gets there.
+    /// Appends a question to the queue. A question that has been withdrawn is dropped.
     fn put(&mut self, question: Box<dyn Open>) -> Option<DeskNews> {
         if !question.is_wanted() {
             return None;
@@ -345,7 +341,7 @@ impl<'a> Desk<'a> {
         }
     }
 
-    /// Puts the questions of a round, but for servers that a later round has named or that have changed since.
+    /// Queues the questions of a round, except for servers named by a later round or changed since.
     fn put_approvals(&mut self, round: u64, waiting: Result<Vec<Waiting>, Failure>) -> Option<DeskNews> {
         let waiting = waiting.unwrap_or_else(|failure| {
             self.session.console.say(render(&failure));
@@ -371,8 +367,8 @@ impl<'a> Desk<'a> {
 }
 
 impl Slot {
-    /// Puts a question of the desk's own and waits. Nothing comes back where the desk is gone. Dropped while it waits,
-    /// the question is withdrawn.
+    /// Queues a question of a desk task and waits for the answer. Returns `None` if the desk is gone. Dropping the
+    /// future withdraws the question.
     async fn put<T>(&self, server: &str, talk: T) -> Option<T::Answer>
     where
         T: question::Talk + Send + 'static,
@@ -387,7 +383,7 @@ impl Slot {
 
 impl Asker for Slot {
     fn ask(&self, ask: Ask) {
-        // Where there is no room it is dropped, which refuses it.
+        // If the inbox is full, the question is dropped, which refuses it.
         let _ = self.inbox.try_send(Arrival::Ask(Box::new(ask)));
     }
 
@@ -400,7 +396,7 @@ impl Asker for Slot {
     }
 }
 
-/// The size of the screen, now.
+/// Returns the current screen size.
 fn room() -> Room {
     let size = terminal_size_of(io::stderr());
     Room::of(size.map(|(Width(columns), Height(rows))| (usize::from(columns), usize::from(rows))))

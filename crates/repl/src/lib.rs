@@ -1,7 +1,7 @@
-//! The REPL: one line for a person, and everything that happens above it.
+//! The REPL: an input line, and all output above it.
 //!
-//! What happens is gathered in [`Repl::next`] and decided, an arm each, in [`Repl::handle`]; whatever takes its time is an
-//! errand, so that nothing that is typed ever waits for a server.
+//! [`Repl::next`] waits for the next event and [`Repl::handle`] handles it. Slow work runs as a local task, so that
+//! input never waits for a server.
 
 mod announce;
 mod choosing;
@@ -44,52 +44,52 @@ use wharf_terminal::session::Session;
 
 pub use start::{Args, run};
 
-/// How long the next prompt waits for a command that was just typed: what it says comes first.
+/// Maximum delay of the next prompt after a command, so that short output appears before the prompt.
 const FIRST_WORDS: Duration = Duration::from_millis(150);
 
-/// Events of a run in a row before somebody else is heard.
+/// Maximum consecutive run events before other events are handled.
 const LONGEST_STREAK: u32 = 200;
 
-/// Everything there is while somebody is at it.
+/// State of one interactive session.
 struct Repl<'a> {
     session: &'a Session,
     fleet: &'a Fleet<'a>,
-    /// For completion.
+    /// Model names for completion.
     model_names: ModelNames,
     editor: Editor,
     desk: Desk<'a>,
     chat: Chat<'a>,
     show: Show,
     errands: Errands<'a, Done>,
-    /// What was typed for the conversation, and waits.
+    /// Queued user input and commands that change the conversation.
     turns: Turns<'a>,
     choosing: Option<Choosing>,
     events: Events,
-    /// Says when the files have changed.
+    /// Signals changes of the configuration files.
     configs: mpsc::Receiver<()>,
     control: Option<Control>,
     announced: Announced,
     run: Option<Run>,
     ticks: Ticks,
-    /// Events of the run in a row.
+    /// Number of consecutive run events.
     heard_of_run: u32,
-    /// When the next line may be typed at the latest.
+    /// Time at which the next prompt is shown at the latest.
     prompt_due: Option<Instant>,
-    /// When Ctrl-C was typed, if nothing was since.
+    /// Time of a Ctrl-C without later input.
     interrupted: Option<Instant>,
-    /// No more is typed.
+    /// Set at end of input.
     over: bool,
-    /// What last went wrong, for whoever reads the exit code.
+    /// Kind of the last failure, for the exit code.
     went_wrong: Option<Kind>,
 }
 
-/// What happened.
+/// An event of the REPL loop.
 enum News {
     Typed(Typed),
     PromptDue,
     Desk(DeskNews),
     Run(Option<RunEvent>),
-    /// The run has talked long enough, and nobody else has anything to say.
+    /// The run has sent its maximum of consecutive events, and no other event is pending.
     NobodyElse,
     Tick,
     Errand(Done),
@@ -100,7 +100,7 @@ enum News {
     Ordered(Order),
 }
 
-/// Whether to go on.
+/// Decision to continue or exit the loop.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Next {
     GoOn,
@@ -112,7 +112,7 @@ impl<'a> Repl<'a> {
         &self.fleet.host
     }
 
-    /// Goes on until somebody leaves.
+    /// Runs the event loop until the user exits.
     async fn live(&mut self) -> Result<Ending, Failure> {
         loop {
             let news = self.next().await;
@@ -126,20 +126,20 @@ impl<'a> Repl<'a> {
         self.session.console.clear();
         let run = self.run.take();
         self.chat.farewell(run, |_| ()).await;
-        // At a terminal everything was seen; a script wants to know.
+        // A terminal user has seen the failure; a script needs the exit code.
         let told = self.went_wrong.filter(|_| !self.editor.is_terminal());
         Ok(told.map_or(Ending::Fine, Ending::Told))
     }
 
-    /// Says what happened; deciding what to do about it is `handle`'s.
+    /// Waits for the next event. [`Repl::handle`] handles it.
     async fn next(&mut self) -> News {
-        // Through a pipe, one thing is done after the other.
+        // Piped input is handled one line at a time.
         let listens = !self.over && (self.editor.is_terminal() || self.is_idle());
         let due = self.prompt_due;
         let (runs, holder) = (self.run.is_some(), self.holder());
         let has_patience = self.heard_of_run < LONGEST_STREAK;
         tokio::select! {
-            // In this order: what a run has said comes before what it asks, unless it does not stop talking.
+            // Order matters: run events come before the run's questions, up to the streak limit.
             biased;
             typed = self.editor.next(), if listens => News::Typed(typed),
             () = sleep_until(due.unwrap_or_else(Instant::now)), if due.is_some() => News::PromptDue,
@@ -159,7 +159,7 @@ impl<'a> Repl<'a> {
     async fn handle(&mut self, news: News) -> Result<Next, Failure> {
         self.heard_of_run = match news {
             News::Run(_) => self.heard_of_run + 1,
-            // Time passes for everybody.
+            // A tick does not end a streak.
             News::Tick => self.heard_of_run,
             _ => 0,
         };
@@ -180,7 +180,7 @@ impl<'a> Repl<'a> {
         Ok(Next::GoOn)
     }
 
-    /// Time passes; while a person is asked, nothing but the question moves.
+    /// Updates the status line, or clears it while a question is open.
     fn tick(&mut self) {
         match self.desk.field() {
             Some(_) => self.session.console.clear(),
@@ -188,23 +188,23 @@ impl<'a> Repl<'a> {
         }
     }
 
-    /// Whether nothing is under way.
+    /// Reports whether no work is pending.
     fn is_idle(&self) -> bool {
         self.holder() == HeldBy::Nobody && self.errands.is_empty() && self.turns.is_empty()
     }
 
-    /// Who has the conversation. While a model is looked for, what is said waits for it.
+    /// Returns the current holder of the conversation. During a model selection, messages wait.
     fn holder(&self) -> HeldBy {
         if self.run.is_some() || self.choosing.is_some() { HeldBy::Run } else { HeldBy::Nobody }
     }
 
-    /// Lets the next line be typed.
+    /// Allows the next line to be typed.
     fn prompt(&mut self) {
         self.prompt_due = None;
         self.editor.again();
     }
 
-    /// The table may hold another question now.
+    /// Updates the editor after a change of the open question.
     fn asked(&mut self, news: DeskNews) {
         self.editor.asks(self.desk.field());
         if let DeskNews::Approved(_) = news {
@@ -214,13 +214,13 @@ impl<'a> Repl<'a> {
 }
 
 impl Drop for Repl<'_> {
-    /// Whichever way it ends, what was said is saved, and servers hear that a run is over, before anything is closed.
+    /// On every exit path, the conversation is saved and the run is cancelled before the servers are closed.
     fn drop(&mut self) {
         self.chat.last_word(self.run.take(), |_| ());
     }
 }
 
-/// The next event of a run; never, where there is none.
+/// Waits for the next event of the run. Never resolves without a run.
 async fn next_of(run: &mut Option<Run>) -> Option<RunEvent> {
     match run {
         Some(run) => run.next().await,

@@ -1,4 +1,4 @@
-//! What is done with what was typed, and with what a run says.
+//! Handling of user input and of run events.
 
 use std::time::Duration;
 
@@ -17,10 +17,10 @@ use wharf_terminal::question::Heard;
 use wharf_terminal::style::{QUIET, paint};
 use wharf_terminal::table::wrap;
 
-/// How long a message waits for servers that are starting.
+/// Maximum time a message waits for servers that are starting.
 const STARTING: Duration = Duration::from_secs(3);
 
-/// How long after a Ctrl-C another one leaves; later it is another matter.
+/// Time within which a second Ctrl-C exits.
 const AGAIN: Duration = Duration::from_secs(5);
 
 impl<'a> Repl<'a> {
@@ -38,7 +38,7 @@ impl<'a> Repl<'a> {
         Ok(Next::GoOn)
     }
 
-    /// Somebody answered a question they cannot have read.
+    /// Rejects an answer begun before the question was shown.
     fn too_early(&mut self) {
         self.session.console.say(paint(QUIET, "(typed before the question was there: type it again)"));
         self.prompt();
@@ -80,13 +80,13 @@ impl<'a> Repl<'a> {
         }
     }
 
-    /// What fits into the context of the model that is looked for, or in use.
+    /// Returns the context size of the model being selected, or of the current one.
     fn context(&self) -> Option<u64> {
         self.choosing.as_ref().and_then(|choosing| choosing.context).or_else(|| self.chat.context())
     }
 
-    /// Says something to the agent, once what it mentions is read. Servers that are just starting are waited for a
-    /// little: the model would not know of their tools.
+    /// Sends a message to the agent after resolving its mentions. Waits briefly for servers that are starting, since
+    /// the model would not see their tools.
     fn say(&mut self, text: String) {
         let (fleet, room) = (self.fleet, Room::within(self.context()));
         self.take_turn(Turn::Message, async move {
@@ -99,7 +99,7 @@ impl<'a> Repl<'a> {
         self.prompt();
     }
 
-    /// Puts something behind what was typed for the conversation before, and says so where that is still under way.
+    /// Queues a turn behind earlier ones and reports it if it has to wait.
     fn take_turn(&mut self, turn: Turn, errand: impl Future<Output = Done> + 'a) {
         if self.run.is_some() || !self.turns.is_empty() {
             let words = match turn {
@@ -111,8 +111,8 @@ impl<'a> Repl<'a> {
         self.turns.put(turn, errand);
     }
 
-    /// Ctrl-C: a run is cancelled, and with it what it asks and what waits to be said; otherwise a question is a no;
-    /// where there is neither, and the second time, it leaves.
+    /// Handles Ctrl-C: cancels a run together with its questions and queued messages; otherwise refuses the open
+    /// question; otherwise, or on the second press, exits.
     fn interrupt(&mut self, before: Option<Instant>) -> Next {
         if is_again(before) {
             return Next::Leave;
@@ -129,7 +129,7 @@ impl<'a> Repl<'a> {
         Next::GoOn
     }
 
-    /// Cancels the run and drops the messages that are not said yet, and tells whether there was anything.
+    /// Cancels the run and drops queued messages. Returns whether there was anything to cancel.
     pub(super) fn stop(&mut self) -> bool {
         let unsaid = self.turns.drop_messages() + usize::from(self.unsay());
         if unsaid > 0 {
@@ -140,7 +140,7 @@ impl<'a> Repl<'a> {
         self.run.is_some() || unsaid > 0
     }
 
-    /// Ctrl-D, or the end of a pipe: what is under way there comes to its end first.
+    /// Handles Ctrl-D or end of input. Piped input lets pending work finish first.
     fn end(&mut self) -> Next {
         self.over = true;
         if self.editor.is_terminal() { Next::Leave } else { Next::GoOn }
@@ -168,7 +168,7 @@ impl<'a> Repl<'a> {
         self.went_wrong = kind.or(self.went_wrong);
     }
 
-    /// Tells of something that went wrong, and goes on.
+    /// Reports a failure and continues.
     pub(super) fn tell(&mut self, failure: Failure) {
         let console = &self.session.console;
         let failure = self.session.in_full(failure);
@@ -177,26 +177,26 @@ impl<'a> Repl<'a> {
     }
 }
 
-/// Whether a message means a server that the host will be told of, and was not yet.
+/// Reports whether a message mentions a server that the host has not received yet.
 fn mentions_whom_it_awaits(text: &str, fleet: &Fleet<'_>) -> bool {
     let known = fleet.known();
     known.config.servers.iter().any(|server| text.contains(&format!("@{}:", server.name)) && fleet.awaits(server))
 }
 
-/// Whether somebody who typed Ctrl-C then means the same now.
+/// Reports whether this Ctrl-C follows an earlier one closely enough to exit.
 fn is_again(before: Option<Instant>) -> bool {
     before.is_some_and(|before| before.elapsed() < AGAIN)
 }
 
-/// Whether a line is a command although something is being asked: it has to be no answer that could be meant. Where
-/// answers begin with a slash, several of them do as well.
+/// Reports whether a line is a command although a question is open: it must not be a possible answer. If some answers
+/// begin with a slash, only a known command qualifies.
 fn is_command(text: &str, field: &Field) -> bool {
     let is_choice = field.choices.iter().any(|choice| choice == text.trim());
     let has_slashes = field.choices.iter().any(|choice| choice.starts_with('/'));
     text.starts_with('/') && !field.choices.is_empty() && !is_choice && (!has_slashes || slash::is_command(text))
 }
 
-/// Whether a line looks like an answer to a question, and not like something said to the agent.
+/// Reports whether a line looks like an answer rather than a message to the agent.
 fn is_answer(text: &str) -> bool {
     !text.starts_with('/') && text.split_whitespace().count() <= 1
 }

@@ -1,7 +1,7 @@
-//! Markdown as it streams in, as styled lines for a terminal.
+//! Streaming Markdown renderer that produces styled terminal lines.
 //!
-//! Text is taken line by line. A line either belongs to the block that is under way or ends it; a block is parsed once,
-//! when it is whole, so that a long answer costs no more than its length. Fenced code is shown as it comes.
+//! Text is handled line by line. A line either belongs to the current block or ends it. A block is parsed once, when
+//! complete, so the cost is linear in the length of the response. Fenced code is shown line by line as it arrives.
 
 mod lines;
 mod render;
@@ -15,58 +15,58 @@ use render::{Numbering, render};
 use wharf_terminal::style::{QUIET, paint};
 use wrap::escaped;
 
-/// Takes text piece by piece and gives whole blocks back, styled. Everything that could act on a terminal is escaped.
+/// Takes text in pieces and returns complete, styled blocks. Control characters are escaped.
 pub struct Markdown {
     width: usize,
-    /// The block that is under way, and the beginning of a line.
+    /// The current block and the beginning of the next line.
     pending: String,
-    /// Where in it the line begins.
+    /// Offset in `pending` at which the unfinished line begins.
     line_start: usize,
     block: Block,
-    /// Whether the line before was empty.
+    /// True if the previous line was empty.
     after_blank: bool,
     shown: Shown,
 }
 
-/// What is under way.
+/// The current block.
 #[derive(Debug, Clone, PartialEq, Eq)]
 enum Block {
     None,
-    /// Anything that ends with an empty line.
+    /// Any block that ends with an empty line.
     Plain,
-    /// An item of a list, perhaps with a fence that is open in it.
+    /// A list item, with the code fence open in it, if any.
     Item {
         fence: Option<Fence>,
     },
-    /// Code that is shown line by line.
+    /// Fenced code, shown line by line.
     Code(Fence),
 }
 
-/// What was shown last, which decides about the distance to what follows.
+/// The last output, which decides on the spacing before the next block.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Shown {
     Nothing,
     Block,
-    /// An item, and how many of its list have been shown.
+    /// A list item and its number.
     Item {
         number: Option<u64>,
     },
 }
 
-/// A width that leaves no room for words is not taken at its word.
+/// Minimum width. Smaller values are raised to it.
 const NARROWEST: usize = 20;
-/// What code is indented by.
+/// Indent of code lines.
 pub const INDENT: &str = "  ";
 
 impl Markdown {
-    /// Begins, for lines of this width.
+    /// Creates a renderer for lines of this width.
     pub fn new(width: usize) -> Self {
         let pending = String::new();
         let width = width.max(NARROWEST);
         Self { width, pending, line_start: 0, block: Block::None, after_blank: false, shown: Shown::Nothing }
     }
 
-    /// Takes more text; gives what is whole now, ready to be printed.
+    /// Takes more text and returns the output that is complete.
     pub fn push(&mut self, text: &str) -> String {
         let mut out = String::new();
         for piece in text.split_inclusive('\n') {
@@ -78,7 +78,7 @@ impl Markdown {
         out
     }
 
-    /// The end: gives what is left.
+    /// Ends the text and returns the rest of the output.
     pub fn finish(&mut self) -> String {
         let mut out = String::new();
         if self.line_start < self.pending.len() {
@@ -90,12 +90,12 @@ impl Markdown {
         out
     }
 
-    /// What has come and is not whole yet, for a line that shows that something comes.
+    /// Returns the received text that is not rendered yet, for the status line.
     pub fn pending(&self) -> &str {
         &self.pending
     }
 
-    /// Decides what the line at the end of what is pending is to the block before it.
+    /// Assigns the last line to the current block, or starts another one with it.
     fn take_line(&mut self, out: &mut String) {
         let line = self.pending.split_off(self.line_start);
         match (&mut self.block, kind(&line)) {
@@ -124,14 +124,14 @@ impl Markdown {
         self.line_start = self.pending.len();
     }
 
-    /// An empty line belongs to the block only if the block goes on after it.
+    /// Handles an empty line, which belongs to the block only if the block continues after it.
     fn blank(&mut self, line: &str) {
         if self.block != Block::None {
             self.keep(line);
         }
     }
 
-    /// Begins another block with this line.
+    /// Starts a block with this line.
     fn begin(&mut self, kind: &Kind, line: &str, out: &mut String) {
         let is_after_blank = self.after_blank;
         let was_item = matches!(self.block, Block::Item { .. }) || matches!(self.shown, Shown::Item { .. });
@@ -165,7 +165,7 @@ impl Markdown {
         (self.shown, self.block) = (Shown::Block, Block::Code(fence));
     }
 
-    /// Shows the block that is under way.
+    /// Renders the current block.
     fn end_block(&mut self, out: &mut String) {
         let text = std::mem::take(&mut self.pending);
         self.line_start = 0;
@@ -189,12 +189,12 @@ impl Markdown {
     }
 }
 
-/// One line of code: not broken, whatever its width.
+/// Renders a line of code. It is never wrapped.
 fn code_line(out: &mut String, line: &str) {
     out.push_str(&painted_code(line.trim_end_matches(['\n', '\r'])));
 }
 
-/// A line of code as it is shown, with its end.
+/// Formats a line of code with its line ending.
 fn painted_code(line: &str) -> String {
     match escaped(line).as_str() {
         "" => "\n".to_owned(),

@@ -1,4 +1,4 @@
-//! `@server:uri` in a message: resources of servers that go along with what a person says.
+//! `@server:uri` mentions in a message: resources attached to the user's input.
 
 use wharf::catalog::neutral;
 use wharf::tools::Caller;
@@ -12,34 +12,37 @@ use wharf_terminal::content::resource_text;
 use wharf_terminal::failure::{Failure, Kind};
 use wharf_terminal::nearest::suggestion;
 
-/// The most bytes of one resource's text.
+/// Maximum bytes of one resource's text.
 const LONGEST: usize = 256 << 10;
-/// The most bytes of all of them, whatever the model could take.
+/// Maximum bytes of all resource texts, regardless of the model.
 const LONGEST_OF_ALL: usize = 1 << 20;
-/// The most letters of all pictures in Base64.
+/// Maximum Base64 bytes of all images.
 const LARGEST_OF_ALL: usize = 20 << 20;
-/// The most resources in one message.
+/// Maximum resources in one message.
 const MOST: usize = 20;
-/// The most pieces of one resource.
+/// Maximum content parts of one resource.
 const MOST_PIECES: usize = 50;
-/// The most of an address that is repeated.
+/// Maximum characters of a URI repeated in messages.
 const SHOWN: usize = 300;
 
-/// What a message mentions.
+/// A resource mentioned in a message.
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct Mention<'a> {
     server: ServerName,
     uri: &'a str,
 }
 
-/// How much of what servers say still fits into a message.
+/// Remaining budget for server content in a message.
 pub struct Room {
     text: usize,
     images: usize,
 }
 
-/// The text, and after it every resource it mentions, as far as there is room, each marked with whose it is. Fails before
-/// anything is sent where one cannot be read.
+/// Returns the text followed by the mentioned resources within the budget, each labelled with its server.
+///
+/// # Errors
+///
+/// Fails before anything is sent if a resource cannot be read.
 pub async fn attach(text: &str, host: &Host, mut room: Room) -> Result<Vec<Block>, Failure> {
     let statuses = host.status();
     let mentions =
@@ -54,7 +57,7 @@ pub async fn attach(text: &str, host: &Host, mut room: Room) -> Result<Vec<Block
     Ok(blocks)
 }
 
-/// What is mentioned, each once: `@`, a server there is, a colon and an address, at the beginning of a word.
+/// Finds the distinct mentions: `@`, a known server, a colon and a URI, at the beginning of a word.
 fn mentions(text: &str, known: impl Fn(&str) -> Option<ServerName>) -> Vec<Mention<'_>> {
     let mut found: Vec<Mention<'_>> = Vec::new();
     for (at, _) in text.match_indices('@') {
@@ -73,7 +76,7 @@ fn mentions(text: &str, known: impl Fn(&str) -> Option<ServerName>) -> Vec<Menti
     found
 }
 
-/// An address without what ends a sentence or closes a bracket around it.
+/// Removes sentence punctuation and a closing bracket or quote from a URI.
 fn without_ending(word: &str, before: Option<char>) -> &str {
     let word = word.trim_end_matches(['.', ',', ';', '!', '?', ':']);
     let closing = match before {
@@ -84,11 +87,11 @@ fn without_ending(word: &str, before: Option<char>) -> &str {
         Some(quote @ ('"' | '\'' | '`')) => quote,
         _ => return word,
     };
-    // What stands after it belongs to the sentence.
+    // Text after the bracket belongs to the sentence.
     word.split_once(closing).map_or(word, |(word, _)| word)
 }
 
-/// Asks the server for a resource.
+/// Reads a resource from its server.
 async fn read(mention: &Mention<'_>, host: &Host) -> Result<Vec<ResourceContents>, Failure> {
     let server = mention.server.as_str();
     if let Err(HostError::Refused(refusal)) = host.permit_read(&mention.server, mention.uri, &Caller::person()).await {
@@ -115,7 +118,7 @@ fn unread(mention: &Mention<'_>, connection: &Connection, error: wharf_client::C
     failure.hint(format_args!("no resource `{}` could be read; {hint}", Shown::line(mention.uri, SHOWN)))
 }
 
-/// The pieces of a resource; where some are left out, that is said.
+/// Returns the content blocks of a resource, with a note about omitted parts.
 fn pieces(mention: &Mention<'_>, contents: &[ResourceContents], room: &mut Room) -> Vec<Block> {
     let head =
         format!("Resource `{}` of server `{}`, not the user's words:", Shown::line(mention.uri, SHOWN), mention.server);
@@ -127,15 +130,16 @@ fn pieces(mention: &Mention<'_>, contents: &[ResourceContents], room: &mut Room)
     blocks
 }
 
-/// What there is room for of all that a server sent, in its order and up to so many; and how many are left out.
+/// Converts items in order, up to `most` or until the budget is exhausted. Returns the blocks and the number of omitted
+/// items.
 pub fn fitting<T>(all: &[T], most: usize, blocks: impl FnMut(&T) -> Option<Vec<Block>>) -> (Vec<Block>, usize) {
     let taken: Vec<Vec<Block>> = all.iter().take(most).map_while(blocks).collect();
     let left_out = all.len() - taken.len();
     (taken.into_iter().flatten().collect(), left_out)
 }
 
-/// One piece of a resource for the agent: whose it is, then its lines, marked. Where the server calls it otherwise than
-/// it was asked for, that is its word like the rest. Nothing where there is no room for it.
+/// Converts one part of a resource for the agent: the label, then its quoted lines. If the server reports another URI
+/// than the requested one, that URI is quoted too. Returns `None` if the budget is exhausted.
 pub fn resource(head: &str, asked: Option<&str>, contents: &ResourceContents, room: &mut Room) -> Option<Vec<Block>> {
     let picture = match (&contents.text, &contents.blob, &contents.mime_type) {
         (None, Some(blob), Some(kind)) => room.image(kind, blob),
@@ -152,15 +156,15 @@ pub fn resource(head: &str, asked: Option<&str>, contents: &ResourceContents, ro
 }
 
 impl Room {
-    /// A quarter of a model's context, in tokens; of the usual one where none is known.
+    /// Budget of a quarter of the model's context size in tokens, or of the default context size.
     pub fn within(context: Option<u64>) -> Self {
-        // Four bytes are about a token.
+        // A token is about four bytes, so a quarter of the tokens is about as many bytes as the context has tokens.
         let quarter = usize::try_from(context.unwrap_or(AgentLimits::default().context)).unwrap_or(usize::MAX);
         Self { text: LONGEST_OF_ALL.min(quarter), images: LARGEST_OF_ALL }
     }
 
-    /// A text as a model may read it: whatever hides in it is spelt out, and where it is cut it says so. Nothing where
-    /// there is no room for any of it.
+    /// Escapes hidden characters in a text, truncates it to the budget and marks the cut. Returns `None` if the budget
+    /// is exhausted.
     pub fn text(&mut self, text: &str) -> Option<String> {
         let limit = Some(LONGEST.min(self.text)).filter(|limit| *limit > 0)?;
         let kept = beginning(text, limit);
@@ -175,13 +179,13 @@ impl Room {
         Some(said)
     }
 
-    /// The same with every line marked, behind a head that says whose it is. Nothing where there is no room for both.
+    /// Quotes every line of a text after a label. Returns `None` if the budget does not suffice for both.
     pub fn quoted(&mut self, head: &str, text: &str) -> Option<Block> {
         self.text = self.text.checked_sub(head.len() + "\n> ".len())?;
         self.text(text).map(|text| Block::quoted(head, &text))
     }
 
-    /// A picture that a model can be shown; nothing where it is none, or there is no room for it.
+    /// Returns an image block, or `None` if the image is unsupported or exceeds the budget.
     pub fn image(&mut self, media_type: &str, data: &str) -> Option<Block> {
         let text = self.text.checked_sub(Block::PICTURE_SIZE)?;
         let images = self.images.checked_sub(data.len())?;
@@ -191,7 +195,7 @@ impl Room {
     }
 }
 
-/// The beginning of a text that is no larger than this once its lines are marked.
+/// Returns the longest prefix that fits the limit when quoted.
 fn beginning(text: &str, limit: usize) -> &str {
     let mut size = 0;
     let grown = text.char_indices().find(|(_, letter)| {
@@ -201,7 +205,7 @@ fn beginning(text: &str, limit: usize) -> &str {
     grown.map_or(text, |(at, _)| &text[..at])
 }
 
-/// The bytes of a letter, with the mark that comes behind the end of a line.
+/// Bytes of a character, including the quote mark after a newline.
 fn marked_size(letter: char) -> usize {
     letter.len_utf8() + if letter == '\n' { "> ".len() } else { 0 }
 }
@@ -333,7 +337,7 @@ mod tests {
             assert_eq!(failure.kind, Kind::Denied, "{rule}");
             assert!(failure.error.message.contains("config.json:1"), "{failure:?}");
         }
-        // What the server does not list is the person's own choice.
+        // A resource that the server does not list can still be named by the user.
         host.set_rules(Vec::new()).unwrap();
         let failure = attach("see @notes:note://other", &host, room()).await.unwrap_err();
         assert_ne!(failure.kind, Kind::Denied, "{failure:?}");

@@ -1,4 +1,4 @@
-//! What other programs ask of this one.
+//! Handling of requests from the control socket.
 
 use serde_json::json;
 
@@ -17,7 +17,7 @@ impl Repl<'_> {
         }
     }
 
-    /// Looks at the configuration again; whoever asked hears what has changed.
+    /// Reloads the configuration and replies with the changes.
     fn reload_for(&mut self, order: Order) {
         let (session, fleet) = (self.session, self.fleet);
         self.errands.send(async move {

@@ -1,4 +1,4 @@
-//! A run as a person sees it: the answer as it comes, each call with its arguments, how far it is and what came of it.
+//! Renders a run: the streamed response, each call with its arguments, its progress and its result.
 
 mod line;
 
@@ -18,26 +18,26 @@ use wharf_terminal::failure::{Failure, chain};
 use wharf_terminal::style::{BAD, GOOD, NAME, QUIET, WARNING, paint};
 use wharf_terminal::table::cut;
 
-/// Lines of a result that are shown.
+/// Maximum lines shown of a result.
 const RESULT_LINES: usize = 3;
-/// The width of a text that no terminal bounds.
+/// Width without a terminal.
 const WIDTH: usize = 80;
 
-/// Shows the runs of a conversation.
+/// Renders the runs of a conversation.
 pub struct Show {
     console: Arc<Console>,
     registry: Arc<Registry>,
-    /// Renders the answer; none where it goes into a pipe as it is.
+    /// Renders the response. `None` if stdout is a pipe, which gets the plain text.
     markdown: Option<Markdown>,
     calls: Vec<Calling>,
-    /// Since when the model is being waited for.
+    /// Start of the wait for the model.
     asked: Option<Instant>,
     frame: usize,
-    /// Whether the text that was written last has an end of its line.
+    /// True if the last written text ended with a newline.
     ended: bool,
 }
 
-/// A call under way.
+/// A call in progress.
 struct Calling {
     id: String,
     /// Server and tool, escaped.
@@ -52,7 +52,7 @@ impl Show {
         Self { console, registry, markdown, calls, asked: None, frame: 0, ended: true }
     }
 
-    /// Shows what happened.
+    /// Renders an event.
     pub fn event(&mut self, event: &RunEvent) -> Result<(), Failure> {
         match event {
             RunEvent::Asking { .. } => self.asking(),
@@ -78,7 +78,7 @@ impl Show {
         Ok(())
     }
 
-    /// Draws the line that updates itself anew.
+    /// Redraws the status line.
     pub fn tick(&mut self) {
         self.frame += 1;
         let pending = self.markdown.as_ref().map(Markdown::pending).unwrap_or_default();
@@ -115,7 +115,7 @@ impl Show {
         self.write(&shown)
     }
 
-    /// Shows what has come of the answer and was held back.
+    /// Writes the buffered rest of the response.
     fn flush(&mut self) -> Result<(), Failure> {
         self.asked = None;
         let rest = self.markdown.as_mut().map(Markdown::finish).unwrap_or_default();
@@ -156,7 +156,7 @@ impl Show {
         self.console.say(format_args!("  {} {name} {}{}", paint(style, mark), paint(QUIET, time), self.result(report)));
     }
 
-    /// The first lines of a result, each on a line of its own.
+    /// Formats the first lines of a result.
     fn result(&self, report: &CallReport) -> String {
         let width = self.width().saturating_sub(6);
         let text = report.content.iter().map(result_text).collect::<Vec<_>>().join("\n");
@@ -204,7 +204,7 @@ impl Show {
         self.console.say(format_args!("{} {word}", paint(BAD, "error:")));
     }
 
-    /// Server and tool as people know them, escaped.
+    /// Returns the display name of a tool, escaped.
     fn name(&self, tool: &str) -> String {
         ToolName::of(&self.registry, tool).to_string()
     }

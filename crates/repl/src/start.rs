@@ -1,4 +1,4 @@
-//! How the REPL begins: the prompt first, then everything else.
+//! Startup of the REPL: the prompt first, then everything else.
 
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::time::Duration;
@@ -30,13 +30,13 @@ use wharf_terminal::hosting::{Standing, start_standing};
 use wharf_terminal::session::{Common, Session};
 use wharf_terminal::style::{HEADING, NAME, QUIET, paint};
 
-/// How long the first line of a script waits for servers that are starting.
+/// Maximum time the first line of a script waits for servers that are starting.
 const SETTLING: Duration = Duration::from_secs(30);
 
-/// Conversations that are suggested.
+/// Maximum number of conversations offered for completion.
 const LISTED: usize = 20;
 
-/// What `wharf` alone takes.
+/// Arguments of `wharf` without a subcommand.
 #[derive(Debug, Default, clap::Args)]
 #[command(next_help_heading = "Conversation")]
 pub struct Args {
@@ -51,12 +51,12 @@ pub struct Args {
     dangerously_skip_permissions: bool,
 }
 
-/// The names of models, for completion: known to the REPL, read on the editor's thread.
+/// Model names for completion: set by the REPL, read on the editor's thread.
 #[derive(Clone, Default)]
 pub struct ModelNames(Arc<Mutex<Vec<String>>>);
 
 impl Args {
-    /// Whether any of it was given.
+    /// Reports whether any argument was given.
     pub fn is_any(&self) -> bool {
         self.model.is_some() || self.resume.is_some() || self.dangerously_skip_permissions
     }
@@ -66,7 +66,7 @@ impl Args {
     }
 }
 
-/// Runs the REPL to its end. The prompt is there first; whatever is typed meanwhile waits.
+/// Runs the REPL to its end. The prompt appears first; input typed during startup waits.
 pub async fn run(args: &Args, session: &Session) -> Outcome {
     let (known_host, model_names) = (Arc::new(OnceLock::new()), ModelNames::default());
     let editor = Editor::start(EditorOptions {
@@ -85,12 +85,12 @@ pub async fn run(args: &Args, session: &Session) -> Outcome {
     let (mut desk, asker) = Desk::new(session);
     let model = models.called(args.model.as_deref());
     if model.is_some() {
-        // Before the host is made, which declares to servers what they may ask for.
+        // Must precede the creation of the host, which declares its capabilities to servers.
         desk.promise();
     }
     let known = without_secrets(session, config).await;
     let host = start_standing(session, &known.entries, standing(args, session, asker, &editor)).await?;
-    // Set once, here.
+    // Set only here.
     let _ = known_host.set(host.clone());
     if editor.is_terminal() {
         desk.ask_approvals(known.unapproved().cloned().collect(), Arc::clone(&known.config));
@@ -143,7 +143,7 @@ async fn watch(session: &Session) -> Result<Watch, Failure> {
     tokio::task::spawn_blocking(|| Watch::new(reader)).await.map_err(Failure::other)
 }
 
-/// Names for completion that no server knows.
+/// Returns the source of completion names that do not come from a server.
 fn others(session: &Session, models: ModelNames) -> Others {
     let conversations = chat::directory(session);
     Arc::new(move |kind| match kind {
@@ -156,7 +156,7 @@ fn others(session: &Session, models: ModelNames) -> Others {
     })
 }
 
-/// Whom the host asks: whoever sits at the terminal, or nobody.
+/// Returns the host options. Without a terminal the host has no asker and no rule sink.
 fn standing(args: &Args, session: &Session, asker: Arc<dyn Asker>, editor: &Editor) -> Standing {
     Standing {
         asker: editor.is_terminal().then_some(asker),
@@ -165,15 +165,16 @@ fn standing(args: &Args, session: &Session, asker: Arc<dyn Asker>, editor: &Edit
     }
 }
 
-/// What is configured, with the servers that can be had at once: nobody waits for a program that knows a secret but the
-/// one whose secret it is.
+/// Loads the servers that need no secret lookup. The other servers start later, so that a slow secret program delays
+/// only its own server.
 async fn without_secrets(session: &Session, config: &Arc<Config>) -> Known {
     let mut at_once = Config::clone(config);
     at_once.servers.retain(|server| !refers_to_secret(server));
     Known { config: Arc::clone(config), ..Known::resolve(session, Arc::new(at_once), &[]).await }
 }
 
-/// Starts the servers whose secrets have to be looked up, then waits for all of them: a script does not type again.
+/// Starts the servers that need a secret lookup, then waits up to `patience` for all servers: a script cannot repeat
+/// its input.
 async fn start_others(fleet: &Fleet<'_>, patience: Duration) -> Done {
     if fleet.known().config.servers.iter().any(refers_to_secret) {
         fleet.bring_up().await;
@@ -182,7 +183,7 @@ async fn start_others(fleet: &Fleet<'_>, patience: Duration) -> Done {
     Ok(Wish::Started)
 }
 
-/// One line: what this is, what there is, what to type.
+/// Prints the greeting: the version, the number of servers, the model and the help command.
 fn greet(session: &Session, fleet: &Fleet<'_>, model: Option<String>) {
     if !session.console.has_status() {
         return;
@@ -199,7 +200,7 @@ fn greet(session: &Session, fleet: &Fleet<'_>, model: Option<String>) {
 }
 
 impl ModelNames {
-    /// From now on there are these.
+    /// Replaces the names.
     pub fn set(&self, models: &Models) {
         *self.0.lock().unwrap_or_else(PoisonError::into_inner) = models.names();
     }

@@ -1,25 +1,25 @@
-//! The beat of the line that updates itself, however much else happens.
+//! Fixed-rate timer for the status line, independent of other events.
 
 use std::time::Duration;
 
 use tokio::time::{Interval, MissedTickBehavior, interval};
 
-/// How often the line is drawn anew.
+/// Interval between redraws of the status line.
 const EVERY: Duration = Duration::from_millis(100);
 
-/// Beats on while nobody listens: whoever is called away does not wait for a whole beat again.
+/// Timer that keeps running while it is not awaited, so that an interrupted wait does not restart the interval.
 pub struct Ticks(Interval);
 
 impl Ticks {
-    /// Needs a runtime.
+    /// Starts the timer. Requires a Tokio runtime.
     pub fn begin() -> Self {
         let mut beats = interval(EVERY);
-        // A beat that nobody could hear is not made up for.
+        // Missed ticks are skipped.
         beats.set_missed_tick_behavior(MissedTickBehavior::Skip);
         Self(beats)
     }
 
-    /// The next beat. Dropped while it waits, nothing is lost.
+    /// Waits for the next tick. Cancel-safe.
     pub async fn next(&mut self) {
         self.0.tick().await;
     }
@@ -36,13 +36,13 @@ mod tests {
         ticks.next().await;
         let (begun, mut beats) = (Instant::now(), 0);
         while begun.elapsed() < EVERY * 10 {
-            // Something else happens all the time.
+            // Another event keeps occurring.
             if timeout(Duration::from_millis(30), ticks.next()).await.is_ok() {
                 beats += 1;
             }
         }
         assert_eq!(beats, 10);
-        // Somebody was away.
+        // After a period without awaiting the timer.
         sleep(EVERY * 20).await;
         ticks.next().await;
         assert!(timeout(EVERY / 2, ticks.next()).await.is_err());

@@ -1,4 +1,4 @@
-//! What is said to the agent and done to the conversation: one after the other, in the order it was typed.
+//! Queue of messages and conversation changes, processed in the order typed.
 
 use std::collections::VecDeque;
 use std::future::poll_fn;
@@ -7,24 +7,24 @@ use std::task::Poll;
 
 use super::slash::Done;
 
-/// What waits for its turn. The first is being prepared, the others wait behind it. Dropped, nothing of it happens.
+/// Queued turns. The first one is being prepared. Dropping the queue cancels them all.
 #[derive(Default)]
 pub struct Turns<'a>(VecDeque<Waiting<'a>>);
 
-/// What a turn is for.
+/// Kind of a turn.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Turn {
-    /// Something is said to the agent.
+    /// A message to the agent.
     Message,
-    /// The conversation becomes another one.
+    /// A change to another conversation.
     Change,
 }
 
-/// Who has the conversation now.
+/// Holder of the conversation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum HeldBy {
     Nobody,
-    /// One that is under way, or about to be.
+    /// A run in progress or about to start.
     Run,
 }
 
@@ -39,7 +39,7 @@ enum Errand<'a> {
 }
 
 impl<'a> Turns<'a> {
-    /// Puts something behind what waits. Nothing of the errand is done before it is the first.
+    /// Appends a turn. Its future is not polled before it is first in the queue.
     pub fn put(&mut self, turn: Turn, errand: impl Future<Output = Done> + 'a) {
         self.0.push_back(Waiting { turn, errand: Errand::UnderWay(Box::pin(errand)) });
     }
@@ -48,16 +48,16 @@ impl<'a> Turns<'a> {
         self.0.is_empty()
     }
 
-    /// Drops the messages, also one that is being prepared, and tells how many there were. What changes the conversation
-    /// stays: nobody takes back a wish for another one by ending this one.
+    /// Drops all messages, including one being prepared, and returns their number. Conversation changes stay:
+    /// cancelling a run does not cancel a requested change.
     pub fn drop_messages(&mut self) -> usize {
         let before = self.0.len();
         self.0.retain(|waiting| waiting.turn != Turn::Message);
         before - self.0.len()
     }
 
-    /// What the first one leads to, once it is prepared and the conversation can be had; that it fails is told before.
-    /// Never, where nothing waits. Dropped while it waits, nothing is lost.
+    /// Waits until the first turn is prepared and the conversation is free, and returns its result. A failure is
+    /// returned without waiting for the conversation. Never resolves while the queue is empty. Cancel-safe.
     pub async fn next(&mut self, holder: HeldBy) -> Done {
         poll_fn(|context| {
             let Some(first) = self.0.front_mut() else { return Poll::Pending };
@@ -90,7 +90,7 @@ mod tests {
         Wish::Say(vec![Block::Text(text.to_owned())])
     }
 
-    /// What comes without waiting.
+    /// Returns a result that is ready without waiting.
     async fn now(turns: &mut Turns<'_>, holder: HeldBy) -> Option<Done> {
         tokio::select! {
             biased;

@@ -1,4 +1,4 @@
-//! What an errand leads to.
+//! Actions that follow from commands and background tasks.
 
 use std::sync::Arc;
 
@@ -46,7 +46,7 @@ impl<'a> Repl<'a> {
         Next::GoOn
     }
 
-    /// Begins a run. Nobody else has the conversation: whoever says something waits for its turn.
+    /// Starts a run. The conversation is free: messages are queued until it is.
     pub(super) fn begin(&mut self, said: Vec<Block>) {
         if self.chat.chosen().is_none() {
             return self.choose_for(said);
@@ -68,7 +68,7 @@ impl<'a> Repl<'a> {
         self.session.console.say("a new conversation begins");
     }
 
-    /// Logs in where somebody can answer. In a pipe the next line would be taken for the answer.
+    /// Logs in, at a terminal only. From a pipe, the next line would be taken as the answer.
     fn log_in(&mut self, server: &str) {
         if self.editor.is_terminal() {
             return self.desk.log_in(self.fleet, server);
@@ -77,7 +77,7 @@ impl<'a> Repl<'a> {
         self.tell(failure.hint(format_args!("{LOG_IN} {server} logs in")));
     }
 
-    /// Goes on with another conversation, and with the servers it had.
+    /// Resumes a conversation and reconnects its servers.
     pub(super) async fn resume(&mut self, id: Option<String>) {
         match self.chat.resume(id).await {
             Ok(going) => {
@@ -92,7 +92,7 @@ impl<'a> Repl<'a> {
         }
     }
 
-    /// What is configured has changed, and with it what is known of servers and models.
+    /// Handles a configuration reload: updates notices, approval questions and model names.
     fn reloaded(&mut self, reloaded: &Reloaded) {
         self.announced.changed(reloaded, self.host(), self.session);
         let known = self.fleet.known();
@@ -101,12 +101,12 @@ impl<'a> Repl<'a> {
         self.model_names.set(&self.models());
     }
 
-    /// Looks at the configuration again, because somebody wants it to be looked at.
+    /// Reloads the configuration on request.
     pub(super) fn reload(&mut self) {
         self.reload_by(Look::Asked, announce::reloaded);
     }
 
-    /// Looks at the configuration again, because it has changed or will have; somebody else may have been quicker.
+    /// Reloads the configuration after a change. Another reload may already have applied it.
     pub(super) fn catch_up(&mut self) {
         self.reload_by(Look::Noticed, announce::followed);
     }
@@ -120,7 +120,7 @@ impl<'a> Repl<'a> {
         });
     }
 
-    /// Asks about servers of the project that wait for approval, where somebody can be asked.
+    /// Asks for approval of these project servers, at a terminal only.
     fn ask_approvals(&mut self, names: &[String]) {
         if self.editor.is_terminal() && !names.is_empty() {
             let is_named = |server: &&Configured| names.iter().any(|name| server.name.as_str() == name);
@@ -131,7 +131,7 @@ impl<'a> Repl<'a> {
     }
 }
 
-/// Connects a server that a conversation had. How it fares is announced anyway.
+/// Connects a server of a resumed conversation. The event listener announces the result.
 async fn bring_back(fleet: &Fleet<'_>, server: String) -> Done {
     if fleet.known().config.server(&server).is_none() {
         let server = Untrusted::new(server.as_str());

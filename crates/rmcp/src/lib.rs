@@ -1,7 +1,7 @@
-//! Servers written with the Rust SDK, `rmcp`, in the same process as their host.
+//! In-process MCP servers written with `rmcp`, the Rust SDK.
 //!
-//! Any `ServerHandler` becomes a server a [`Connection`](wharf_client::Connection) speaks to, without a process and
-//! without a pipe. What is called is the same as for every other server:
+//! Adapts any `ServerHandler` to a server that a [`Connection`](wharf_client::Connection) can talk to without a process
+//! or a pipe. The client API is the same as for every other server:
 //!
 //! ```
 //! use rmcp::model::{CallToolRequestParams, CallToolResponse, CallToolResult, ContentBlock};
@@ -39,16 +39,16 @@
 //! # }
 //! ```
 //!
-//! **Where things run.** The SDK's loop runs on the host's runtime, what the handler does runs on the server's own
-//! [`Workers`](wharf_client::Workers). A handler that blocks keeps its thread and nobody else's; one that panics fails
-//! the call it was at: a tool's call is answered with an error result, any other with an error.
+//! **Threads.** The SDK's loop runs on the host's runtime. Handler code runs on the server's own
+//! [`Workers`](wharf_client::Workers). A handler that blocks occupies only its own thread. A handler that panics fails
+//! only its own request: a tool call gets an error result, any other request a JSON-RPC error.
 //!
-//! **Cancellation.** A call that is withdrawn cancels the token in the handler's context. The handler then has a few
-//! seconds to leave by itself, after which its future is dropped. What it still answers reaches nobody.
+//! **Cancellation.** Cancelling a call cancels the token in the handler's context. The handler then has a few seconds
+//! to return, after which its future is dropped. Its response is discarded.
 //!
-//! **Asking back.** The SDK serves both eras, and is asked for 2026-07-28 first. There a handler asks by answering with
-//! an `InputRequiredResult`; a request made through `context.peer` is refused at once. A handler that asks through
-//! `context.peer` is to be connected with [`Negotiation::Handshake`](wharf_client::Negotiation::Handshake).
+//! **Server requests.** The SDK serves both eras, and the client tries 2026-07-28 first. In that era a handler requests
+//! input by returning an `InputRequiredResult`; a request made through `context.peer` is refused immediately. Connect a
+//! handler that uses `context.peer` with [`Negotiation::Handshake`](wharf_client::Negotiation::Handshake).
 
 #![forbid(unsafe_code)]
 

@@ -1,6 +1,8 @@
-//! The SDK's transport over the server's end of a connection: whole messages, as JSON both ways.
+//! The SDK's transport over the server end of an in-process connection. Carries whole messages as JSON in both
+//! directions.
 //!
-//! Nothing that arrives ends the SDK's loop: what cannot be read is answered where it can be, and otherwise skipped.
+//! No incoming message ends the SDK's loop. An unreadable request gets an error response if its id can be read. Other
+//! unreadable messages are skipped.
 
 use std::collections::VecDeque;
 use std::convert::Infallible;
@@ -12,7 +14,7 @@ use rmcp::model::{
 use rmcp::{RoleServer, transport::Transport};
 use wharf_client::{Incoming, Outbox, ServerEnd};
 
-/// Within how many calls to servers in this process a message was sent; travels in its extensions.
+/// Nesting depth of in-process calls at which a message was sent. Travels in the message's extensions.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct Depth(pub usize);
 
@@ -20,14 +22,14 @@ pub(crate) struct Line {
     end: ServerEnd,
     outbox: Outbox,
     era: Era,
-    /// Answers to what the server asked and may not ask; it finds them before anything else.
+    /// Error responses to server requests that this era does not allow. Delivered before any incoming message.
     refusals: VecDeque<ClientJsonRpcMessage>,
 }
 
-/// Which lifecycle the client has chosen by what it sent.
+/// The lifecycle selected by the client's first requests.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Era {
-    /// None yet: so far it has only looked.
+    /// Undecided: the client has only sent ping and discover requests so far.
     Open,
     Handshake,
     Stateless,
@@ -52,7 +54,7 @@ impl Line {
                 self.notice(&asked.request);
                 asked.request.extensions_mut().insert(depth);
             }
-            // The SDK gives up on a client that says anything else before it has asked something.
+            // The SDK ends the session if anything other than a request comes first.
             _ if self.era == Era::Open => return None,
             ClientJsonRpcMessage::Notification(said) => drop(said.notification.extensions_mut().insert(depth)),
             _ => {}
@@ -79,14 +81,14 @@ impl Line {
         }
     }
 
-    /// Sends it, if it is to be had as JSON at all.
+    /// Sends a message. Returns `false` if it cannot be serialized to JSON.
     fn post(&self, message: &ServerJsonRpcMessage) -> bool {
         let text = serde_json::to_vec(message);
         text.map(|text| self.outbox.send(text)).is_ok()
     }
 
-    /// Says no in the client's place: 2026-07-28 has no requests of the server's, and waiting for an answer to one
-    /// would take the whole time of the call.
+    /// Queues an error response on the client's behalf. Revision 2026-07-28 has no server requests, so waiting for a
+    /// response would only end with the call's timeout.
     fn refuse(&mut self, id: RequestId) {
         let error = ErrorData::invalid_request("a server asks by answering with an InputRequiredResult", None);
         self.refusals.push_back(ClientJsonRpcMessage::error(error, Some(id)));
@@ -96,7 +98,7 @@ impl Line {
 impl Transport<RoleServer> for Line {
     type Error = Infallible;
 
-    /// Sends at once; there is nothing to wait for.
+    /// Sends immediately; the returned future is already complete.
     fn send(
         &mut self,
         message: ServerJsonRpcMessage,
@@ -112,7 +114,7 @@ impl Transport<RoleServer> for Line {
         ready(Ok(()))
     }
 
-    /// Dropped while it waits, it has taken nothing.
+    /// Cancel-safe.
     async fn receive(&mut self) -> Option<ClientJsonRpcMessage> {
         loop {
             if let Some(refusal) = self.refusals.pop_front() {

@@ -1,4 +1,4 @@
-//! The adapter itself: a handler of the SDK as a server in this process.
+//! Adapter that runs an SDK handler as an in-process server.
 
 use rmcp::ServerHandler;
 use rmcp::service::serve_server;
@@ -7,18 +7,19 @@ use wharf_client::{LocalServer, Pending, ServerEnd, Workers};
 use crate::line::Line;
 use crate::service::OnWorkers;
 
-/// A server of the SDK's making that lives in this process.
+/// An in-process server backed by an SDK handler.
 pub struct RmcpServer<H>(H);
 
 impl<H: ServerHandler> RmcpServer<H> {
-    /// A server that does what the handler does.
+    /// Creates a server from a handler.
     pub fn new(handler: H) -> Self {
         Self(handler)
     }
 }
 
 impl<H: ServerHandler> LocalServer for RmcpServer<H> {
-    /// Serves until the client hangs up or the SDK gives up. Dropped, it cancels whatever is under way.
+    /// Serves until the client disconnects or the SDK ends the session. Dropping the future cancels all requests in
+    /// progress.
     fn serve(self: Box<Self>, end: ServerEnd, workers: Workers) -> Pending<()> {
         let service = OnWorkers::new(self.0, workers);
         Box::pin(async move {

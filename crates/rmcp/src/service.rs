@@ -1,7 +1,7 @@
-//! A handler of the SDK whose work is done on the server's own threads.
+//! Runs an SDK handler on the server's own worker threads.
 //!
-//! Owns which of its work waits for a turn and what becomes of a handler that panics or is no longer wanted. What the
-//! protocol asks of a server is the SDK's.
+//! Decides which requests wait for a concurrency permit, and handles panics and cancellation. The protocol itself is
+//! left to the SDK.
 
 use std::borrow::Cow;
 use std::sync::Arc;
@@ -18,9 +18,9 @@ use wharf_client::{Panicked, Workers};
 
 use crate::line::Depth;
 
-/// Handlers at work at once; further calls wait their turn, within their own time.
+/// Maximum handlers running at once. Further calls wait for a permit, within their own timeout.
 const MOST_AT_ONCE: usize = 64;
-/// What a handler whose call was withdrawn gets to leave by itself.
+/// Grace period for a handler to return after its call is cancelled.
 const LEAVE: Duration = Duration::from_secs(5);
 
 pub(crate) struct OnWorkers<H> {
@@ -36,7 +36,7 @@ impl<H: ServerHandler> OnWorkers<H> {
         Self { handler: Arc::new(handler), workers, turns: Arc::new(Semaphore::new(MOST_AT_ONCE)) }
     }
 
-    /// Begins a request on the workers; what is answered comes by the receiver, unless the work is abandoned.
+    /// Starts a request on the workers. The receiver yields the response, or closes if the work is abandoned.
     fn begin(
         &self,
         request: ClientRequest,
@@ -62,7 +62,7 @@ impl<H: ServerHandler> OnWorkers<H> {
             };
             tokio::select! {
                 outcome = work => {
-                    // Nobody waits for the answer of a withdrawn call.
+                    // The receiver is dropped if the call was cancelled.
                     let _ = answer.send(outcome.unwrap_or_else(|panicked| when_panicked.answer(&panicked)));
                 }
                 () = given_up => {}
@@ -76,7 +76,7 @@ impl<H: ServerHandler> OnWorkers<H> {
 }
 
 impl<H: ServerHandler> Service<RoleServer> for OnWorkers<H> {
-    /// Waits for the handler, but not beyond the end of its call: the SDK drops what is answered after that anyway.
+    /// Waits for the handler until the call is cancelled. The SDK discards any later response.
     async fn handle_request(&self, request: ClientRequest, context: RequestContext<RoleServer>) -> Handled {
         let withdrawn = context.ct.clone();
         let answered = self.begin(request, context)?;
@@ -109,7 +109,8 @@ impl<H: ServerHandler> Service<RoleServer> for OnWorkers<H> {
     }
 }
 
-/// How a panic is told: a tool reports it as its own failure, in the words of its revision.
+/// Reply format for a panicking handler: an error result for a tool call (shaped for the negotiated revision), a
+/// JSON-RPC error for any other request.
 #[derive(Clone, Copy)]
 enum WhenPanicked {
     ToolResult { handshake: bool },
@@ -137,8 +138,8 @@ impl WhenPanicked {
     }
 }
 
-/// Whether a request waits for its turn. A call within a call does not: the one that waits for it has a turn already,
-/// and if every turn were taken by such callers none would ever be given back.
+/// Reports whether a request needs a concurrency permit. A nested call does not: its caller already holds a permit, and
+/// if such callers held all permits none would ever be released.
 fn takes_a_turn(request: &ClientRequest, depth: usize) -> bool {
     let long = matches!(
         request,

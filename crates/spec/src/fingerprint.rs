@@ -1,10 +1,11 @@
-//! Definitions of tools by their digest.
+//! Digests of tool definitions and approvals.
 
 use std::fmt;
 
 use serde::{Deserialize, Deserializer, Serialize, Serializer, de::Error as _};
 
-/// A digest of the definition of a tool, in hexadecimal digits where it is written. What goes into it is not known here.
+/// A 256-bit digest of a tool definition or an approval, written as 64 hexadecimal digits. The caller chooses the
+/// hashed content.
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Fingerprint(pub [u8; 32]);
 

@@ -1,8 +1,8 @@
-//! Patterns people write for names: `*` is any run of characters, `?` is one, a backslash makes either literal.
+//! Glob patterns for names: `*` matches any run of characters, `?` matches one, a backslash escapes either.
 
 use std::fmt;
 
-/// A pattern that matches a whole text. There is no other syntax, so that nothing in a name means anything by chance.
+/// A glob pattern that matches a whole string. `*`, `?` and `\` are the only special characters.
 #[derive(Clone, PartialEq, Eq, Hash)]
 pub struct Glob {
     text: String,
@@ -17,7 +17,7 @@ enum Part {
 }
 
 impl Glob {
-    /// Reads a pattern; every text is one.
+    /// Parses a pattern. Every string is a valid pattern.
     pub fn new(text: &str) -> Self {
         let mut parts = Vec::new();
         let mut characters = text.chars();
@@ -35,7 +35,7 @@ impl Glob {
         Self { text: text.to_owned(), parts }
     }
 
-    /// The pattern that matches this text and no other.
+    /// Returns a pattern that matches exactly this text.
     pub fn exactly(text: &str) -> Self {
         let mut escaped = String::with_capacity(text.len());
         for character in text.chars() {
@@ -47,10 +47,11 @@ impl Glob {
         Self { text: escaped, parts: text.chars().map(Part::One).collect() }
     }
 
-    /// Whether the whole of a text matches. Takes at most the product of both lengths, whatever the pattern.
+    /// Reports whether the pattern matches the whole text. Runs in time proportional to the product of both lengths at
+    /// worst.
     pub fn matches(&self, text: &str) -> bool {
         let (mut rest, mut at) = (text.chars(), 0);
-        // Where to go on when a run turns out to have been too short.
+        // Backtracking point: the pattern position after the last `*` and the text it has consumed so far.
         let mut retry: Option<(usize, std::str::Chars<'_>)> = None;
         loop {
             let before = rest.clone();
@@ -75,17 +76,17 @@ impl Glob {
         }
     }
 
-    /// Whether it matches one text only.
+    /// Reports whether the pattern has no wildcards and so matches one text only.
     pub fn is_exact(&self) -> bool {
         self.parts.iter().all(|part| matches!(part, Part::One(_)))
     }
 
-    /// How many characters it fixes: the more, the more precise it is.
+    /// Returns the number of literal characters. A pattern with more of them is more precise.
     pub fn literals(&self) -> usize {
         self.parts.iter().filter(|part| matches!(part, Part::One(_))).count()
     }
 
-    /// The pattern as it was written.
+    /// Returns the pattern as written.
     pub fn as_str(&self) -> &str {
         &self.text
     }

@@ -1,4 +1,4 @@
-//! A server that is reached over HTTP.
+//! Specification of a server that is reached over HTTP.
 
 use std::fmt;
 use std::path::PathBuf;
@@ -8,49 +8,49 @@ use url::Url;
 use crate::mask::{MASK, is_worth_hiding};
 use crate::{AuthSettings, LaunchCheck, Secret, StdioSpec};
 
-/// How to reach a server over HTTP.
+/// Connection settings of a server that is reached over HTTP.
 #[derive(Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct HttpSpec {
-    /// Where it is: `http` or `https`.
+    /// URL of the server: `http` or `https`.
     pub url: Url,
-    /// Which of the protocol's forms over HTTP it speaks.
+    /// HTTP transport that the server speaks.
     pub form: HttpForm,
-    /// Sent with every request, after what the protocol itself needs.
+    /// Headers sent with every request, after those that the protocol requires.
     pub headers: Vec<(String, Secret)>,
-    /// The proxy everything goes through, a URL; nothing in the environment names one.
+    /// Proxy URL for all requests. Proxy variables in the environment are ignored.
     pub proxy: Option<Secret>,
-    /// Files of certificates trusted beside the system's own, in PEM.
+    /// PEM files of CA certificates trusted in addition to the system's.
     pub extra_ca: Vec<PathBuf>,
-    /// A file with the client's own certificate and its key, in PEM.
+    /// PEM file with the client certificate and its private key.
     pub client_certificate: Option<PathBuf>,
-    /// Repeats arguments in headers where a tool's schema says so. Without it such tools are withheld.
+    /// Copies arguments into headers where a tool's schema asks for it. If false, such tools are withheld.
     pub mirror_arguments: bool,
-    /// How to log in, as far as that is said and not discovered.
+    /// Login settings. Values that are absent here are discovered.
     pub login: Box<AuthSettings>,
-    /// Which of several accounts there is used; the usual one when absent.
+    /// Account to use when there are several. `None` selects the default account.
     pub account: Option<String>,
-    /// What its logins are kept under; its name when absent.
+    /// Key under which logins are stored. `None` means the server's name.
     pub login_key: Option<String>,
-    /// Values in the URL that may not be shown.
+    /// Values in the URL that must be masked when the URL is displayed.
     pub hidden: Vec<Secret>,
-    /// Checked immediately before the server is dialled.
+    /// Check that runs immediately before a connection is opened.
     pub launch_check: Option<LaunchCheck>,
 }
 
-/// How to reach a server, whichever way.
+/// Connection settings of a server, by transport.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum ServerSpec {
-    /// By starting it.
+    /// A local server, started as a child process.
     Stdio(StdioSpec),
-    /// By dialling it.
+    /// A remote server, reached over HTTP.
     Http(HttpSpec),
 }
 
-/// The forms the protocol has over HTTP.
+/// Transports that the protocol defines over HTTP.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum HttpForm {
-    /// Whichever the server turns out to speak.
+    /// Detected from the server's responses.
     #[default]
     Automatic,
     /// Streamable HTTP (since 2025-03-26).
@@ -60,7 +60,7 @@ pub enum HttpForm {
 }
 
 impl HttpSpec {
-    /// A server at this address, with nothing special about it.
+    /// Creates a specification with default settings for this URL.
     pub fn new(url: Url) -> Self {
         Self {
             url,
@@ -78,24 +78,24 @@ impl HttpSpec {
         }
     }
 
-    /// The URL as it may be shown: what is secret in it is `***`.
+    /// Returns the server's URL with secrets masked as `***`.
     pub fn shown_url(&self) -> String {
         self.shown(&self.url)
     }
 
-    /// Any URL of this server's as it may be shown.
+    /// Returns any URL of this server with secrets masked as `***`.
     pub fn shown(&self, url: &Url) -> String {
         let shown = shown_url(url);
         let Some((scheme, rest)) = shown.split_once("://") else { return shown };
         let mut spellings: Vec<String> = self.hidden_parts().flat_map(|part| in_url(url, &part)).collect();
-        // What is a part of something longer would keep that from being found.
+        // Longest first: masking a short spelling would break up a longer one that contains it.
         spellings.sort_by_key(|spelling| std::cmp::Reverse(spelling.len()));
         let hide = |text: String, spelling: &String| text.replace(spelling.as_str(), MASK);
         format!("{scheme}://{}", spellings.iter().fold(rest.to_owned(), hide))
     }
 
-    /// The hidden values, in the parts of a URL they may stand in. Of a whole URL that is its path: whom it names is
-    /// no secret, and everything else is never shown.
+    /// Returns the hidden values, split into the parts of a URL in which they may appear. For a value that is itself a
+    /// URL, that is its path: the host is not secret, and the other parts are always masked.
     pub(crate) fn hidden_parts(&self) -> impl Iterator<Item = String> {
         let parts = |secret: &Secret| -> Vec<String> {
             match Url::parse(secret.reveal()).ok().filter(Url::has_host) {
@@ -107,17 +107,17 @@ impl HttpSpec {
     }
 }
 
-/// A part of a URL as it may be spelled there: as it is, as a host, as a path, and with everything escaped.
+/// Returns the ways a value may be spelled in a URL: as is, as a host, as a path, and fully percent-encoded.
 fn in_url(url: &Url, part: &str) -> [String; 4] {
     let mut path = url.clone();
     path.set_path(part);
     let path = path.path().trim_start_matches('/');
-    // Where nothing is left, the part itself is as good.
+    // Fall back to the value itself if the normalized path is too short to mask.
     let path = if is_worth_hiding(path) { path } else { part };
     [part.to_owned(), part.to_lowercase(), path.to_owned(), escaped(part)]
 }
 
-/// Percent-encoded but for what is never in need of it (RFC 3986, 2.3).
+/// Percent-encodes everything but unreserved characters (RFC 3986, 2.3).
 pub(crate) fn escaped(value: &str) -> String {
     let spell = |byte: u8| match byte {
         b'-' | b'.' | b'_' | b'~' => char::from(byte).to_string(),
@@ -143,11 +143,11 @@ impl fmt::Debug for HttpSpec {
     }
 }
 
-/// A URL as it may be shown: without who logs in, and without what its query says.
+/// Returns a URL with its credentials and query values masked and its fragment removed.
 pub fn shown_url(url: &Url) -> String {
     let mut shown = url.clone();
     if url.password().is_some() || !url.username().is_empty() {
-        // Fails only where there can be none. Tokens stand in either place.
+        // Fails only for URLs that cannot have credentials. A token may be in either field.
         let _ = shown.set_password(None).and_then(|()| shown.set_username("***"));
     }
     if let Some(query) = url.query() {

@@ -1,4 +1,4 @@
-//! The last check before a server is started or dialled.
+//! Check that runs right before a server is started or dialled.
 
 use std::fmt;
 use std::path::{Path, PathBuf};
@@ -6,10 +6,11 @@ use std::sync::Arc;
 
 use crate::Fingerprint;
 
-/// A condition that is checked immediately before every start of a server's process, and before it is dialled.
+/// A check that runs immediately before every start of a server's process and before every connection to a remote
+/// server.
 ///
-/// It travels with the server's spec, so that no path to a start leads around it. Two checks are equal when they hold a
-/// server to the same approval.
+/// The check is part of the server's specification, so every code path that starts the server runs it. Two checks are
+/// equal if they refer to the same approval.
 #[derive(Clone)]
 pub struct LaunchCheck {
     approved: Fingerprint,
@@ -18,28 +19,28 @@ pub struct LaunchCheck {
 
 type CheckFunction = dyn Fn(Option<&Path>) -> Result<(), LaunchRefusal> + Send + Sync;
 
-/// Why a server is not started or dialled.
+/// Reason for which a server is not started or dialled.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum LaunchRefusal {
     /// The user has not approved the server, or has withdrawn the approval.
     NotApproved,
-    /// Something of what would run has changed since the user approved it; what, one line each, escaped.
+    /// The server has changed since the user approved it. One escaped line per change.
     Changed(Vec<String>),
-    /// The program that would be started is not the one that the user approved.
+    /// The program that would be started is not the approved one.
     OtherProgram {
-        /// The program that the user approved.
+        /// The approved program, if it existed at the time of approval.
         approved: Option<PathBuf>,
         /// The program that would be started.
         found: PathBuf,
     },
-    /// The approvals cannot be read; why.
+    /// The approvals cannot be read. Holds the reason.
     Unreadable(String),
 }
 
 impl LaunchCheck {
-    /// A check of a server that was approved under this digest. The function gets the program that is about to be
-    /// started, if one is; it may block.
+    /// Creates a check for a server that was approved under this digest. The function receives the program that is
+    /// about to be started, if any. It may block.
     pub fn new(
         approved: Fingerprint,
         check: impl Fn(Option<&Path>) -> Result<(), LaunchRefusal> + Send + Sync + 'static,
@@ -47,10 +48,10 @@ impl LaunchCheck {
         Self { approved, check: Arc::new(check) }
     }
 
-    /// Checks whether this program may be started, or the server dialled. Blocks.
+    /// Checks that this program may be started, or that the server may be dialled. Blocks.
     ///
     /// # Errors
-    /// A [`LaunchRefusal`] where it may not.
+    /// Returns a [`LaunchRefusal`] if it may not.
     pub fn check(&self, program: Option<&Path>) -> Result<(), LaunchRefusal> {
         (self.check)(program)
     }

@@ -1,5 +1,5 @@
-//! The shared nouns: how a server is reached, secrets, and text that nobody vouches for. Data only, but for finding the
-//! file behind a command.
+//! Shared types: server specifications, secrets and untrusted text. Plain data, except for the lookup of a command's
+//! executable.
 
 #![forbid(unsafe_code)]
 #![warn(missing_docs)]

@@ -1,84 +1,84 @@
-//! What the owner of this program says about logging in at one server.
+//! Login settings of a server, as configured by the user.
 
 use std::path::PathBuf;
 
 use crate::Secret;
 
-/// How to log in at one server. Everything has a default: what is not said is discovered.
+/// Login settings of one server. Every field is optional: missing values are discovered.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct AuthSettings {
-    /// Where people log in, instead of what is discovered.
+    /// Authorization endpoint. Overrides the discovered one.
     pub authorization_url: Option<String>,
-    /// Where tokens come from, instead of what is discovered.
+    /// Token endpoint. Overrides the discovered one.
     pub token_url: Option<String>,
-    /// Where clients are registered, instead of what is discovered.
+    /// Registration endpoint. Overrides the discovered one.
     pub registration_url: Option<String>,
-    /// Where a login on another device begins, instead of what is discovered.
+    /// Device authorization endpoint. Overrides the discovered one.
     pub device_url: Option<String>,
-    /// What the authorization server calls itself, instead of what the server says.
+    /// Issuer identifier of the authorization server. Overrides the one that the server names.
     pub issuer: Option<String>,
-    /// The client that was registered beforehand.
+    /// Identifier of a pre-registered client.
     pub client_id: Option<String>,
-    /// What proves to be that client.
+    /// Secret of that client.
     pub client_secret: Option<Secret>,
-    /// The address of a document that describes this client, used as its id where the authorization server takes such.
+    /// URL of a client metadata document, used as the client id if the authorization server supports it.
     pub client_metadata_url: Option<String>,
-    /// What is asked for, instead of what the server wants: words separated by blanks.
+    /// Scopes to request, separated by spaces. Overrides the scopes that the server asks for.
     pub scope: Option<String>,
-    /// The port of the loopback address that a login comes back to; any free one when absent.
+    /// Loopback port for the login callback. `None` selects any free port.
     pub callback_port: Option<u16>,
-    /// How tokens are got.
+    /// Grant by which tokens are obtained.
     pub grant: Grant,
-    /// Whether tokens are bound to a key of ours.
+    /// Setting for DPoP-bound tokens.
     pub dpop: Dpop,
 }
 
-/// How tokens are got.
+/// A way to obtain tokens.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub enum Grant {
-    /// A person logs in.
+    /// A user logs in.
     #[default]
     Person,
-    /// The client is its own account, and proves itself by its secret.
+    /// The client acts for itself and authenticates with its secret.
     ClientSecret,
-    /// The client is its own account, and proves itself by signing with a key.
+    /// The client acts for itself and authenticates by signing with a private key.
     ClientKey {
-        /// The private key, PKCS #8 in PEM.
+        /// Private key, PKCS #8 in PEM.
         key: Secret,
-        /// How it signs; `ES256` when absent.
+        /// Signature algorithm. `None` means `ES256`.
         algorithm: Option<String>,
     },
-    /// An identity provider of the enterprise vouches for the person (SEP-990).
+    /// An enterprise identity provider vouches for the user (SEP-990).
     Enterprise {
-        /// Where the identity provider exchanges tokens.
+        /// Token exchange endpoint of the identity provider.
         token_url: String,
-        /// The client at the identity provider.
+        /// Client id at the identity provider.
         client_id: String,
-        /// What proves to be that client, where it needs proof.
+        /// Client secret at the identity provider, if required.
         client_secret: Option<Secret>,
-        /// The person's identity token from there.
+        /// ID token of the user, issued by the identity provider.
         id_token: Assertion,
     },
-    /// The machine this runs on vouches for it (SEP-1933).
+    /// Workload identity: the platform vouches for the program (SEP-1933).
     Workload {
-        /// The token of the workload.
+        /// Token of the workload.
         assertion: Assertion,
     },
 }
 
-/// A signed statement that somebody else has made.
+/// Source of a signed assertion that a third party has issued.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Assertion {
-    /// This one.
+    /// The assertion itself.
     Given(Secret),
-    /// Whatever this file holds when it is needed: such files are renewed.
+    /// A file that holds the assertion. Read again on each use, since such files are renewed.
     File(PathBuf),
 }
 
-/// Whether tokens are bound to a key of ours (RFC 9449).
+/// Mode of DPoP, the binding of tokens to a client key (RFC 9449).
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum Dpop {
-    /// Where the server or its authorization server says so.
+    /// Only if the server or its authorization server requires it.
     #[default]
     Automatic,
     /// Always.
@@ -88,7 +88,7 @@ pub enum Dpop {
 }
 
 impl AuthSettings {
-    /// Everything in it that may not be shown.
+    /// Returns every secret in these settings.
     pub(crate) fn secrets(&self) -> impl Iterator<Item = &Secret> {
         let of_grant = match &self.grant {
             Grant::Person | Grant::ClientSecret => [None, None],

@@ -1,17 +1,17 @@
-//! Which words announce a secret, and command lines as they may be shown.
+//! Detection of secrets in names, URLs and command lines, and masking of command lines for display.
 //!
-//! A secret is known by the name before it, by the place it has in a URL, or by how it begins. What is found here is
-//! what [`crate::Redactor`] looks for everywhere else, so that a command line and a log hide the same.
+//! A secret is recognized by the name before it, by its place in a URL, or by a well-known prefix. [`crate::Redactor`]
+//! searches all other text for the secrets found here, so that command lines and logs mask the same values.
 
 use std::ffi::OsString;
 use std::ops::Range;
 
 use crate::Secret;
 
-/// What stands where a secret was.
+/// Replacement for a secret.
 pub(crate) const MASK: &str = "***";
 
-/// Words that announce a secret where they are a whole word of a name.
+/// Words that mark a name as secret if the name contains them as whole words.
 const WORDS: [&str; 25] = [
     "key",
     "keys",
@@ -40,17 +40,18 @@ const WORDS: [&str; 25] = [
     "signature",
 ];
 
-/// The same where a word of a name only ends with them, as in `PGPASSWORD`.
+/// Suffixes that mark a name as secret if one of its words ends with them, as in `PGPASSWORD`.
 const ENDINGS: [&str; 9] =
     ["password", "passwd", "secret", "token", "apikey", "secretkey", "accesskey", "privatekey", "accountkey"];
 
-/// Last words that speak of something about a secret and not of the secret.
+/// Last words that describe an attribute of a secret, not the secret itself.
 const HARMLESS: [&str; 15] = [
     "file", "path", "dir", "type", "url", "uri", "endpoint", "ttl", "timeout", "limit", "length", "count", "mode",
     "method", "env",
 ];
 
-/// How well-known tokens begin, and whether a digit has to follow because ordinary words begin like that, too.
+/// Prefixes of well-known tokens. The flag requires a digit after the prefix, because ordinary words start the same
+/// way.
 const BEGINNINGS: [(&str, bool); 25] = [
     ("sk-", true),
     ("sk_live_", false),
@@ -79,25 +80,25 @@ const BEGINNINGS: [(&str, bool); 25] = [
     ("SG.", true),
 ];
 
-/// What values are put in.
+/// Characters that quote values.
 const QUOTES: [char; 3] = ['"', '\'', '`'];
 
-/// The least that follows the beginning of a token.
+/// Minimum number of characters after a token prefix.
 const TOKEN_LENGTH: usize = 8;
 
-/// Protocols whose addresses may have an `@` in their paths, as in `git+https://example.org/a@v1`.
+/// Schemes of URLs that may have an `@` in the path, as in `git+https://example.org/a@v1`.
 const PLAIN_SCHEMES: [&str; 8] = ["http", "https", "ws", "wss", "ssh", "git", "file", "ftp"];
-/// What stands before a token in a header.
+/// Words before a token in a header.
 const LOGIN_SCHEMES: [&str; 3] = ["bearer", "basic", "token"];
 
-/// Flags whose value is a name and a value, of which the latter is nobody's business.
+/// Flags that take a name and a secret value.
 const HEADER_FLAGS: [&str; 3] = ["-H", "--header", "--headers"];
-/// Flags whose value is somebody and a password.
+/// Flags that take a user name and a password.
 const LOGIN_FLAGS: [&str; 3] = ["-u", "--user", "--proxy-user"];
 
-/// Whether a name announces a secret: of a flag, a variable, a header or a member of an object.
+/// Reports whether a name marks its value as secret. Applies to flags, variables, headers and object members.
 ///
-/// Words count as a whole, so that `api-key`, `apiKey` and `API_KEY` do, and `keyboard` and `author` do not.
+/// Only whole words match: `api-key`, `apiKey` and `API_KEY` are secret, `keyboard` and `author` are not.
 pub fn sounds_secret(name: &str) -> bool {
     let words = words(name);
     let tells = |word: &String| WORDS.contains(&&**word) || ENDINGS.iter().any(|ending| word.ends_with(ending));
@@ -106,7 +107,7 @@ pub fn sounds_secret(name: &str) -> bool {
     !harmless && (connects || words.iter().any(tells))
 }
 
-/// The words of a name in lower case: split at whatever is no letter, and at camel humps.
+/// Splits a name into lower-case words, at non-letters and at camel-case boundaries.
 fn words(name: &str) -> Vec<String> {
     let letters: Vec<char> = name.chars().take(200).collect();
     let mut words = vec![String::new()];
@@ -127,13 +128,13 @@ fn words(name: &str) -> Vec<String> {
     words
 }
 
-/// Arguments as they may be shown: what is secret in them is `***`.
+/// Returns the arguments with secrets masked as `***`.
 pub fn masked_arguments(arguments: &[OsString]) -> Vec<String> {
     masked_arguments_without(arguments, &[])
 }
 
-/// The same, and these values are hidden wherever they stand. Both are looked for in what was written: neither a mask
-/// nor a part of one makes the other miss anything.
+/// Masks arguments like [`masked_arguments`], and also every occurrence of these values. Both searches run on the
+/// original text, so that neither mask hides a match of the other.
 pub(crate) fn masked_arguments_without(arguments: &[OsString], values: &[Secret]) -> Vec<String> {
     let texts = texts(arguments);
     let values = || values.iter().map(Secret::reveal).filter(|value| is_worth_hiding(value));
@@ -144,12 +145,12 @@ pub(crate) fn masked_arguments_without(arguments: &[OsString], values: &[Secret]
     texts.iter().zip(hidden_in(&texts)).map(show).collect()
 }
 
-/// Whether a value is long enough that hiding it does not make a riddle of everything else.
+/// Reports whether a value is long enough to mask. Masking shorter values would make the rest unreadable.
 pub(crate) fn is_worth_hiding(value: &str) -> bool {
     value.chars().nth(2).is_some()
 }
 
-/// The secrets among arguments, as they stand there.
+/// Returns the secrets in the arguments, as written there.
 pub(crate) fn secret_arguments(arguments: &[OsString]) -> Vec<String> {
     let texts = texts(arguments);
     let hidden = hidden_in(&texts);
@@ -163,7 +164,7 @@ fn texts(arguments: &[OsString]) -> Vec<String> {
     arguments.iter().map(|argument| argument.to_string_lossy().into_owned()).collect()
 }
 
-/// A text with the mask in place of these ranges, which are in order and apart.
+/// Replaces these ranges with the mask. The ranges must be sorted and disjoint.
 pub(crate) fn replaced(text: &str, ranges: &[Range<usize>]) -> String {
     let mut shown = String::with_capacity(text.len());
     let mut from = 0;
@@ -176,7 +177,7 @@ pub(crate) fn replaced(text: &str, ranges: &[Range<usize>]) -> String {
     shown
 }
 
-/// Brings ranges in order, and makes one of those that meet.
+/// Sorts ranges and merges those that touch or overlap.
 pub(crate) fn merged(mut ranges: Vec<Range<usize>>) -> Vec<Range<usize>> {
     ranges.retain(|range| !range.is_empty());
     ranges.sort_by_key(|range| range.start);
@@ -190,7 +191,7 @@ pub(crate) fn merged(mut ranges: Vec<Range<usize>>) -> Vec<Range<usize>> {
     apart
 }
 
-/// What a flag makes of the word behind it.
+/// Kind of value that a flag announces for the next argument.
 #[derive(Clone, Copy)]
 enum Announced {
     Nothing,
@@ -199,7 +200,7 @@ enum Announced {
     Login,
 }
 
-/// What is to be hidden of each argument.
+/// Returns the ranges to mask in each argument.
 fn hidden_in(arguments: &[String]) -> Vec<Vec<Range<usize>>> {
     let mut announced = Announced::Nothing;
     let mut all = Vec::with_capacity(arguments.len());
@@ -209,7 +210,7 @@ fn hidden_in(arguments: &[String]) -> Vec<Vec<Range<usize>>> {
         if !is_flag {
             hidden.extend(hidden_as(announced, argument, 0));
         }
-        // `-token` may be a flag, too, whatever stands before it.
+        // `-token` may be a flag too, even if it follows a flag that takes a value.
         let may_announce = argument.starts_with('-') && !argument.contains('=');
         announced = if may_announce { announced_by(argument) } else { Announced::Nothing };
         all.push(merged(hidden));
@@ -226,7 +227,7 @@ fn announced_by(flag: &str) -> Announced {
     }
 }
 
-/// What is hidden of the value that begins here, by what was said before it.
+/// Returns the range to mask in the value that starts at `from`, given the kind that was announced.
 fn hidden_as(announced: Announced, text: &str, from: usize) -> Option<Range<usize>> {
     let value = &text[from..];
     let behind = |separators: &[char]| value.find(separators).map(|at| from + at + 1..text.len());
@@ -238,7 +239,7 @@ fn hidden_as(announced: Announced, text: &str, from: usize) -> Option<Range<usiz
     }
 }
 
-/// What is hidden of a word whatever stands before it.
+/// Returns the ranges to mask in a word, independent of the word before it.
 fn hidden_by_itself(word: &str) -> Vec<Range<usize>> {
     let mut hidden = Vec::new();
     hidden_in_urls(word, &mut hidden);
@@ -250,7 +251,7 @@ fn hidden_by_itself(word: &str) -> Vec<Range<usize>> {
     hidden
 }
 
-/// What is hidden behind one `=` or `:`, where the name before it announces a secret.
+/// Returns the range to mask after the `=` or `:` at `at`, if the name before it is secret.
 fn hidden_behind(word: &str, at: usize) -> Option<Range<usize>> {
     let before = word[..at].trim_end_matches(QUOTES).trim_end_matches('\\');
     let is_name = |letter: char| letter.is_ascii_alphanumeric() || "-_.".contains(letter);
@@ -260,7 +261,7 @@ fn hidden_behind(word: &str, at: usize) -> Option<Range<usize>> {
     }
     let ahead = &before[..before.len() - name.len()];
     let value = trimmed(word, at + 1..word.len());
-    // `NAME=value` as a word of its own, or as the value of a flag.
+    // `NAME=value` is a whole argument, or the value of a flag.
     let begins = ahead.is_empty() || (ahead.starts_with('-') && ahead.find('=') == Some(ahead.len() - 1));
     if begins {
         return Some(value);
@@ -269,8 +270,8 @@ fn hidden_behind(word: &str, at: usize) -> Option<Range<usize>> {
     hidden_value(word, value, around)
 }
 
-/// How much of a text is the value it begins with: up to the quote that ends it or what is around it, or to whatever
-/// usually stands behind one.
+/// Returns the range of the value at the start of a text. It ends at the closing quote, at the quote around the whole
+/// pair, or at a usual separator.
 fn hidden_value(word: &str, value: Range<usize>, around: Option<char>) -> Option<Range<usize>> {
     let text = &word[value.clone()];
     let inside = text.trim_start_matches('\\');
@@ -278,10 +279,10 @@ fn hidden_value(word: &str, value: Range<usize>, around: Option<char>) -> Option
     let from = quote.map_or(0, |quote| text.len() - inside.len() + quote.len_utf8());
     let rest = &text[from..];
     let length = match quote.or(around) {
-        // Within a quoted text, the quotes themselves are escaped.
+        // Inside a quoted text the quotes themselves are escaped.
         Some(quote) if from > quote.len_utf8() => rest.find(quote).unwrap_or(rest.len()),
         Some(quote) => quoted_length(rest, quote),
-        // What an object holds has names of its own.
+        // An object has member names of its own.
         None if rest.starts_with('{') => return None,
         None if rest.starts_with('[') => rest.find(']').unwrap_or(rest.len()),
         None => plain_length(rest),
@@ -289,14 +290,14 @@ fn hidden_value(word: &str, value: Range<usize>, around: Option<char>) -> Option
     Some(value.start + from..value.start + from + length)
 }
 
-/// Up to a quote that nothing escapes.
+/// Returns the length up to the first unescaped quote.
 fn quoted_length(text: &str, quote: char) -> usize {
     let ends = |at: &usize| !text[..*at].ends_with('\\');
     let mut quotes = text.match_indices(quote).map(|(at, _)| at);
     quotes.find(ends).unwrap_or(text.len())
 }
 
-/// Up to what separates values from each other; the word before a token belongs to it.
+/// Returns the length up to the next separator. An authentication scheme and the token after it count as one value.
 fn plain_length(text: &str) -> usize {
     let ends = |letter: char| letter.is_whitespace() || QUOTES.contains(&letter) || ";&,".contains(letter);
     let length = text.find(ends).unwrap_or(text.len());
@@ -312,14 +313,14 @@ fn trimmed(text: &str, range: Range<usize>) -> Range<usize> {
     range.start + (value.len() - value.trim_start().len())..range.end
 }
 
-/// Who logs in, and what query and fragment say, in every URL of a text.
+/// Adds the ranges of credentials, query values and fragments of every URL in a text.
 pub(crate) fn hidden_in_urls(text: &str, hidden: &mut Vec<Range<usize>>) {
     for (at, mark) in text.match_indices("://") {
         let from = at + mark.len();
         let ends = |letter: char| letter.is_whitespace() || "\"'<>`".contains(letter);
         let end = text[from..].find(ends).map_or(text.len(), |length| from + length);
         let authority = text[from..end].find(['/', '?', '#']).map_or(end, |length| from + length);
-        // A password that nobody has escaped may have anything in it.
+        // An unescaped password may contain any character.
         let anywhere = text[from..end]
             .rfind('@')
             .filter(|length| text[from..from + length].contains(':') && !has_plain_scheme(&text[..at]));
@@ -334,7 +335,7 @@ pub(crate) fn hidden_in_urls(text: &str, hidden: &mut Vec<Range<usize>>) {
     }
 }
 
-/// Whether a text ends with the name of a protocol whose addresses are well-formed.
+/// Reports whether a text ends with one of [`PLAIN_SCHEMES`].
 fn has_plain_scheme(text: &str) -> bool {
     let others = text.trim_end_matches(|letter: char| letter.is_ascii_alphanumeric());
     PLAIN_SCHEMES.iter().any(|scheme| text[others.len()..].eq_ignore_ascii_case(scheme))

@@ -1,4 +1,4 @@
-//! What servers and their tools are called here.
+//! Names of servers and their tools.
 
 use std::borrow::Borrow;
 use std::fmt;
@@ -6,28 +6,32 @@ use std::sync::Arc;
 
 use crate::Untrusted;
 
-/// The most characters the name of a server has.
+/// Maximum length of a server name.
 const LONGEST_NAME: usize = 64;
 
-/// What a server is called here: `^[a-zA-Z0-9_-]{1,64}$`. Chosen by a person, never by the server.
+/// The configured name of a server: `^[a-zA-Z0-9_-]{1,64}$`. Chosen by the user, never by the server.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct ServerName(Arc<str>);
 
-/// A text that is no name of a server.
+/// The error for an invalid server name. Holds the text, escaped and shortened.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct BadServerName(String);
 
-/// A tool of a server: the pair itself, which no way of joining the two can blur. The tool's name is the server's own.
+/// A tool of a server. The two names are stored separately, because any joined form would be ambiguous. The tool's name
+/// is the one that the server uses.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct ToolId {
-    /// Whose tool it is.
+    /// Server that offers the tool.
     pub server: ServerName,
-    /// What the server calls it: untrusted.
+    /// Name of the tool at the server. Untrusted.
     pub tool: Arc<str>,
 }
 
 impl ServerName {
-    /// Takes a name, if it is one.
+    /// Validates a server name.
+    ///
+    /// # Errors
+    /// Returns [`BadServerName`] if the name is empty, too long or has other characters.
     pub fn new(name: &str) -> Result<Self, BadServerName> {
         let fits = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'-');
         if name.is_empty() || name.len() > LONGEST_NAME || !name.bytes().all(fits) {
@@ -36,14 +40,14 @@ impl ServerName {
         Ok(Self(name.into()))
     }
 
-    /// The text.
+    /// Returns the name as a string.
     pub fn as_str(&self) -> &str {
         &self.0
     }
 }
 
 impl ToolId {
-    /// A tool of a server.
+    /// Creates the identifier of a server's tool.
     pub fn new(server: &ServerName, tool: impl Into<Arc<str>>) -> Self {
         Self { server: server.clone(), tool: tool.into() }
     }
@@ -67,7 +71,7 @@ impl fmt::Debug for ServerName {
     }
 }
 
-/// Shown as `server / tool`, the tool escaped.
+/// Displays as `server / tool`, with the tool name escaped.
 impl fmt::Display for ToolId {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{} / {}", self.server, Untrusted::new(&*self.tool).shortened(200))

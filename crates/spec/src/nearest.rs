@@ -1,12 +1,12 @@
-//! Which of the names that exist somebody may have meant.
+//! Suggestions for misspelled names ("did you mean ...?").
 
-/// Longer texts are no misspelt names.
+/// Maximum bytes of a name. Longer texts get no suggestion.
 const LONGEST: usize = 128;
-/// More slips than this, and it is another name.
+/// Maximum number of edits for two names to be considered similar.
 const MOST_SLIPS: usize = 3;
 
-/// The name that is most like what was said, where one is like it at all: a few letters changed, added, left out or
-/// swapped, or more said before it (`read_file` for `mcp__files__read_file`). Of equals, the first in order.
+/// Returns the name that is most similar to `said`, if one is similar enough: a few letters changed, added, left out or
+/// swapped, or a prefix missing (`read_file` for `mcp__files__read_file`). Ties go to the first name in sort order.
 pub fn nearest<'a>(said: &str, names: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
     if said.is_empty() || said.len() > LONGEST {
         return None;
@@ -20,7 +20,7 @@ fn letters(text: &str) -> Vec<char> {
     text.chars().map(|letter| if letter == '-' { '_' } else { letter.to_ascii_lowercase() }).collect()
 }
 
-/// How many slips lie between what was said and a name, or `None` where they are too many to be slips.
+/// Returns the number of edits between `said` and a name, or `None` if there are too many.
 fn slips(said: &[char], name: &str) -> Option<usize> {
     if name.len() > LONGEST {
         return None;
@@ -29,7 +29,7 @@ fn slips(said: &[char], name: &str) -> Option<usize> {
     let most = MOST_SLIPS.min(said.len() / 3);
     let near = said.len().abs_diff(name.len()) <= most;
     let misspelt = if near { distance(said, &name, most) } else { None };
-    // The end of a name is worse than any misspelling.
+    // A suffix match ranks after every misspelling.
     misspelt.or_else(|| is_end(said, &name).then_some(MOST_SLIPS + 1))
 }
 
@@ -37,7 +37,7 @@ fn is_end(said: &[char], name: &[char]) -> bool {
     said.len() >= 3 && name.strip_suffix(said).and_then(<[char]>::last) == Some(&'_')
 }
 
-/// The edit distance with neighbours that may swap places, where it is at most `most`.
+/// Returns the edit distance, with adjacent swaps as one edit, if it is at most `most`.
 fn distance(one: &[char], other: &[char], most: usize) -> Option<usize> {
     let (one, other) = differing(one, other);
     let (mut before, mut last): (Vec<usize>, Vec<usize>) = (Vec::new(), (0..=other.len()).collect());
@@ -58,7 +58,7 @@ fn distance(one: &[char], other: &[char], most: usize) -> Option<usize> {
     last.last().copied().filter(|distance| *distance <= most)
 }
 
-/// Both without what they begin and end with in common, which is mostly nearly all.
+/// Strips the common prefix and suffix, which is usually most of the text.
 fn differing<'a>(one: &'a [char], other: &'a [char]) -> (&'a [char], &'a [char]) {
     let begin = std::iter::zip(one, other).take_while(|(letter, against)| letter == against).count();
     let (one, other) = (&one[begin..], &other[begin..]);

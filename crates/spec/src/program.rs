@@ -1,6 +1,6 @@
-//! Finding the file behind a command. Looks at the file system and starts nothing.
+//! Lookup of a command's executable. Reads the file system and starts nothing.
 //!
-//! One function serves the question that shows a program and the start that runs it, so that both mean the same file.
+//! The approval prompt and the launcher use the same function, so that both resolve a command to the same file.
 
 use std::ffi::{OsStr, OsString};
 use std::io::{self, Read as _};
@@ -12,27 +12,30 @@ use crate::Surroundings;
 /// The error number of a file that is neither a binary nor a script with an interpreter.
 const ENOEXEC: i32 = 8;
 
-/// Why there is no program to start.
+/// Error of the lookup of an executable.
 #[derive(Debug)]
 pub enum ProgramError {
-    /// No directory of the search path has a program of this name.
+    /// The program is in no directory of the search path.
     NotFound {
-        /// The directories that were searched.
+        /// Directories that were searched.
         searched: Vec<PathBuf>,
     },
-    /// There is a file, and the system cannot execute it.
+    /// The file exists, but the system cannot execute it.
     NotExecutable {
         /// The file.
         file: PathBuf,
-        /// Why not.
+        /// Reason from the system.
         error: io::Error,
     },
 }
 
-/// Returns the file that a command means: a path resolves against `base`, a name is searched for in `path`.
+/// Returns the file that a command resolves to. A path is resolved against `base`, a name is looked up in `path`.
 ///
-/// Relative entries of `path` and those inside the working directory are passed over, so that a repository cannot put
-/// its own program in front of the user's.
+/// Skips relative entries of `path` and entries inside the working directory, so that a repository cannot shadow the
+/// user's programs.
+///
+/// # Errors
+/// Returns a [`ProgramError`] if no executable file is found.
 pub fn find_program(
     program: &OsStr,
     path: &OsStr,
@@ -69,9 +72,9 @@ fn search(name: &Path, path: &OsStr, surroundings: &Surroundings) -> Result<Path
     })
 }
 
-/// Returns a search path without the entries that [`find_program`] passes over: the one that a server inherits.
+/// Returns a search path without the entries that [`find_program`] skips. Servers inherit this path.
 pub fn trusted_path(path: &OsStr, surroundings: &Surroundings) -> OsString {
-    // Joining fails only for entries with a colon, and none of them has one after splitting.
+    // Joining fails only for entries that contain a colon. Entries produced by splitting do not.
     std::env::join_paths(trusted_entries(path, surroundings)).unwrap_or_default()
 }
 
@@ -81,8 +84,8 @@ fn trusted_entries(path: &OsStr, surroundings: &Surroundings) -> impl Iterator<I
         .filter(move |entry| entry.is_absolute() && !project.is_some_and(|project| entry.starts_with(project)))
 }
 
-/// The directory whose programs are not trusted by name alone: the working directory, unless it is the home directory or
-/// above it, where people keep programs of their own.
+/// Returns the directory from which programs are not found by name: the working directory, unless it is the home
+/// directory or one of its ancestors, where users keep their own programs.
 fn untrusted_directory(surroundings: &Surroundings) -> Option<&Path> {
     let home = surroundings.var("HOME").map(Path::new);
     let is_home = home.is_some_and(|home| home.starts_with(&surroundings.cwd));
@@ -100,8 +103,8 @@ fn check_executable(file: &Path) -> io::Result<()> {
     if !data.is_file() {
         return Err(io::Error::from_raw_os_error(ENOEXEC));
     }
-    // The C library hands any other file to a shell, which never happens here. A file that cannot be read is left to the
-    // kernel's judgement.
+    // The C library passes any other file to a shell. This program does not. The kernel decides about files that cannot
+    // be read.
     let mut start = [0; 4];
     match std::fs::File::open(file).and_then(|mut file| file.read(&mut start)) {
         Ok(_) if !start.starts_with(b"#!") && start != *b"\x7fELF" => Err(io::Error::from_raw_os_error(ENOEXEC)),

@@ -1,4 +1,4 @@
-//! Texts without the secrets of a server.
+//! Redaction of a server's secrets in text.
 
 use std::borrow::Cow;
 use std::collections::VecDeque;
@@ -15,29 +15,29 @@ use crate::http::escaped;
 use crate::mask::{MASK, merged, replaced, secret_arguments, sounds_secret};
 use crate::{EnvValue, HttpSpec, ServerSpec, StdioSpec, Surroundings};
 
-/// Values of fewer characters are no secrets worth the name, and would make ordinary words vanish.
+/// Minimum length of a secret. Redacting shorter values would remove ordinary words.
 const SHORTEST: usize = 6;
 
-/// Spellings learned while a server is in use; older ones make room.
+/// Maximum number of learned spellings. The oldest are dropped first.
 const MOST_LEARNED: usize = 64;
 
-/// Headers whose values say nothing, and stand in many a message.
+/// Headers with common values that are not secret.
 const OPEN_HEADERS: [&str; 6] =
     ["accept", "accept-encoding", "accept-language", "content-type", "mcp-protocol-version", "user-agent"];
 
-/// Hides the secrets of one server in whatever text it is given, in each spelling they are likely to have there.
+/// Redacts the secrets of one server in text, in every spelling that is likely there.
 ///
-/// It knows values, not names: whoever prints a secret, and wherever, it is found. Looking costs one fast pass over the
-/// text for each spelling, and nothing is copied where nothing is found.
+/// The redactor searches for values, not names, so it finds a secret in any context. A search takes one fast pass over
+/// the text per spelling and copies nothing if there is no match.
 #[derive(Clone, Default)]
 pub struct Redactor {
     spellings: Vec<Finder<'static>>,
-    /// What comes and goes while the server is in use. Clones share it.
+    /// Spellings of short-lived secrets, added while the server is in use. Shared between clones.
     learned: Arc<RwLock<VecDeque<Finder<'static>>>>,
 }
 
 impl Redactor {
-    /// Knows the secrets of a server: in its environment, headers, arguments, URL, proxy and login.
+    /// Creates a redactor for the secrets in a server's environment, headers, arguments, URL, proxy and login settings.
     pub fn new(spec: &ServerSpec, around: &Surroundings) -> Self {
         match spec {
             ServerSpec::Stdio(spec) => Self::for_process(spec, around),
@@ -45,7 +45,7 @@ impl Redactor {
         }
     }
 
-    /// Knows the secrets of a server that is started.
+    /// Creates a redactor for the secrets of a local server.
     pub fn for_process(spec: &StdioSpec, around: &Surroundings) -> Self {
         let mut redactor = Self::default();
         for (name, value) in &spec.env {
@@ -72,7 +72,7 @@ impl Redactor {
         redactor
     }
 
-    /// Knows the secrets of a server that is dialled.
+    /// Creates a redactor for the secrets of a remote server.
     pub fn for_address(spec: &HttpSpec) -> Self {
         let mut redactor = Self::default();
         for (name, value) in &spec.headers {
@@ -90,7 +90,7 @@ impl Redactor {
         redactor
     }
 
-    /// Hides one more value from now on. What is too short to be a secret is left alone.
+    /// Adds a value to redact. Ignores lines that are too short.
     pub fn add(&mut self, value: &str) {
         for line in value.lines().map(str::trim).filter(|line| line.chars().count() >= SHORTEST) {
             for spelling in spellings(line) {
@@ -101,8 +101,8 @@ impl Redactor {
         }
     }
 
-    /// Hides what a header carries from now on, in every clone: for what is renewed while the server is in use. The last
-    /// few are remembered.
+    /// Adds a header's credentials, in this redactor and all its clones. For values that are renewed while the server
+    /// is in use. Only the most recent spellings are retained.
     pub fn learn_header(&self, value: &str) {
         let mut new = Self::default();
         new.add_header(value);
@@ -120,7 +120,7 @@ impl Redactor {
         self.learned.read().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// A header's value: what follows the scheme, and for `Basic` who it says is there.
+    /// Adds a header's value: the part after the scheme, and for `Basic` also the decoded user name and password.
     fn add_header(&mut self, value: &str) {
         match value.split_once(' ') {
             Some((scheme, credentials)) if scheme.chars().all(|letter| letter.is_ascii_alphabetic()) => {
@@ -135,7 +135,7 @@ impl Redactor {
         }
     }
 
-    /// Somebody and a password, each of which may be a token; or any other value.
+    /// Adds a user name and a password, either of which may be a token, or any other value.
     fn add_login(&mut self, login: &str) {
         self.add(login);
         if let Some((user, password)) = login.split_once(':') {
@@ -164,19 +164,19 @@ impl Redactor {
         }
     }
 
-    /// Whether there is nothing to hide.
+    /// Reports whether there are no values to redact.
     pub fn is_empty(&self) -> bool {
         self.spellings.is_empty() && self.learned().is_empty()
     }
 
-    /// The text with `***` for every secret.
+    /// Replaces every secret in the text with `***`.
     pub fn redact<'t>(&self, text: &'t str) -> Cow<'t, str> {
         let found = self.find(text.as_bytes());
         if found.is_empty() { Cow::Borrowed(text) } else { Cow::Owned(replaced(text, &found)) }
     }
 
-    /// The same for a text that may have been cut off: what may be the beginning of a secret at its end, or before an
-    /// ellipsis, is hidden, too.
+    /// Redacts a text that may be truncated. Also replaces a partial secret at the end of the text or before an
+    /// ellipsis.
     pub fn redact_cut<'t>(&self, text: &'t str) -> Cow<'t, str> {
         let mut found = self.find(text.as_bytes());
         for end in text.match_indices('…').map(|(at, _)| at).chain([text.len()]) {
@@ -190,7 +190,7 @@ impl Redactor {
         if found.is_empty() { Cow::Borrowed(text) } else { Cow::Owned(replaced(text, &found)) }
     }
 
-    /// The same for bytes, which may be no text at all.
+    /// Redacts bytes, which need not be valid UTF-8.
     pub fn redact_bytes<'t>(&self, bytes: &'t [u8]) -> Cow<'t, [u8]> {
         let found = self.find(bytes);
         if found.is_empty() {
@@ -207,7 +207,7 @@ impl Redactor {
         Cow::Owned(shown)
     }
 
-    /// Where secrets stand, in order and apart.
+    /// Returns the ranges of secrets, sorted and disjoint.
     fn find(&self, text: &[u8]) -> Vec<Range<usize>> {
         let learned = self.learned();
         let all = self
@@ -225,18 +225,18 @@ impl fmt::Debug for Redactor {
     }
 }
 
-/// Whether a value is anything but a short word, such as `production`, which would vanish from every other sentence.
+/// Reports whether a value differs from a short word such as `production`, which occurs in ordinary text.
 fn is_no_word(value: &str) -> bool {
     value.chars().count() >= 12 || !value.chars().all(|letter| letter.is_ascii_alphabetic())
 }
 
-/// Where a text ends with the beginning of a value, as much of it as there is.
+/// Returns the start of the longest prefix of a value with which the text ends.
 fn begun_at_end(text: &[u8], value: &[u8]) -> Option<usize> {
     let longest = text.len().min(value.len().saturating_sub(1));
     (SHORTEST..=longest).rev().find(|length| text.ends_with(&value[..*length])).map(|length| text.len() - length)
 }
 
-/// A value as it is, and as JSON, a URL and a login spell it.
+/// Returns the value as is and as encoded in JSON, URLs and Base64.
 fn spellings(value: &str) -> [String; 8] {
     [
         value.to_owned(),
@@ -250,7 +250,7 @@ fn spellings(value: &str) -> [String; 8] {
     ]
 }
 
-/// The inside of a JSON string, for writers that leave other alphabets alone and for those that do not.
+/// Escapes a value as the inside of a JSON string. `ascii` also escapes all non-ASCII characters.
 fn json(value: &str, ascii: bool) -> String {
     let mut text = String::with_capacity(value.len());
     for letter in value.chars() {
@@ -267,7 +267,7 @@ fn json(value: &str, ascii: bool) -> String {
     text
 }
 
-/// Without percent-encoding. What is no text then stays as it is.
+/// Decodes percent-encoding. Returns the value unchanged if the result is not UTF-8.
 fn unescaped(value: &str) -> String {
     let bytes = value.as_bytes();
     let (mut plain, mut at) = (Vec::with_capacity(bytes.len()), 0);

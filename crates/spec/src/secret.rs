@@ -1,8 +1,8 @@
-//! Values that are never printed.
+//! Values that are never displayed.
 
 use std::fmt;
 
-/// A value that prints as `***`, whoever formats it. [`Secret::reveal`] is the one way in.
+/// A value that is always formatted and serialized as `***`. Only [`Secret::reveal`] returns it.
 #[derive(Clone, PartialEq, Eq, serde::Deserialize)]
 #[serde(transparent)]
 pub struct Secret(String);
@@ -13,7 +13,7 @@ impl Secret {
         Self(value.into())
     }
 
-    /// The value itself, for the one place that needs it.
+    /// Returns the value.
     pub fn reveal(&self) -> &str {
         &self.0
     }

@@ -1,4 +1,4 @@
-//! How a server is reached, and what surrounds the program that reaches it.
+//! Specification of a local server, and the environment that the program runs in.
 
 use std::ffi::OsString;
 use std::path::PathBuf;
@@ -6,35 +6,35 @@ use std::path::PathBuf;
 use crate::mask::masked_arguments_without;
 use crate::{LaunchCheck, Secret};
 
-/// A server that is started as a child process and spoken to through its standard streams.
+/// A server that is started as a child process and communicates over its standard streams.
 ///
-/// The command is a list of arguments and never a line for a shell.
+/// The command is a list of arguments and never a shell command line.
 #[derive(Clone, Default, PartialEq, Eq)]
 pub struct StdioSpec {
     /// The program: a path, or a name looked up in `PATH`.
     pub program: OsString,
-    /// Its arguments, each handed over as it is.
+    /// Arguments, passed to the program unchanged.
     pub args: Vec<OsString>,
-    /// Where it runs; the working directory of the surroundings when absent.
+    /// Working directory of the server. `None` means that of the host.
     pub cwd: Option<PathBuf>,
-    /// Variables it gets besides the short list every server gets.
+    /// Variables in addition to the default list that every server gets.
     pub env: Vec<(OsString, EnvValue)>,
-    /// Hands the whole environment down instead of the short list.
+    /// Passes on the whole environment instead of the default list.
     pub inherit_env: bool,
-    /// Values among the arguments that may not be shown.
+    /// Values in the arguments that must be masked when the arguments are displayed.
     pub hidden: Vec<Secret>,
-    /// Checked immediately before every start.
+    /// Check that runs immediately before every start.
     pub launch_check: Option<LaunchCheck>,
 }
 
 impl StdioSpec {
-    /// The arguments as they may be shown: what is secret in them is `***`.
+    /// Returns the arguments with secrets masked as `***`.
     pub fn shown_args(&self) -> Vec<String> {
         masked_arguments_without(&self.args, &self.hidden)
     }
 }
 
-/// Arguments may hold secrets, which are not shown.
+/// Masks the secrets in the arguments.
 impl std::fmt::Debug for StdioSpec {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("StdioSpec")
@@ -47,34 +47,34 @@ impl std::fmt::Debug for StdioSpec {
     }
 }
 
-/// What a variable is set to.
+/// The value of an environment variable.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum EnvValue {
-    /// A value that may be shown.
+    /// A value that may be displayed.
     Plain(OsString),
-    /// A value that may not.
+    /// A value that must not be displayed.
     Secret(Secret),
-    /// Whatever the surroundings have under the same name, if anything.
+    /// The variable of the same name in the host's environment, if there is one.
     Inherit,
 }
 
-/// The environment and the working directory, read once at the edge of the program and passed down as values.
+/// The environment variables and the working directory, read once at startup and passed down as values.
 #[derive(Clone, Default, PartialEq, Eq)]
 pub struct Surroundings {
-    /// Every variable.
+    /// All environment variables.
     pub env: Vec<(OsString, OsString)>,
-    /// The working directory.
+    /// Working directory.
     pub cwd: PathBuf,
 }
 
 impl Surroundings {
-    /// The value of a variable.
+    /// Returns the value of a variable.
     pub fn var(&self, name: &str) -> Option<&OsString> {
         self.env.iter().find(|(key, _)| key == name).map(|(_, value)| value)
     }
 }
 
-/// The environment may hold secrets: only its size is shown.
+/// Shows only the number of variables, because their values may be secret.
 impl std::fmt::Debug for Surroundings {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("Surroundings").field("env", &self.env.len()).field("cwd", &self.cwd).finish()

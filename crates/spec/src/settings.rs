@@ -1,88 +1,88 @@
-//! How a server is to be kept, beside how it is reached.
+//! Lifecycle settings of a server.
 
 use std::time::Duration;
 
 use crate::{ServerName, ServerOrigin, ServerSpec};
 
-/// A server: its name, how it is reached, and how it is to be kept.
+/// A server definition: name, connection settings and lifecycle settings.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ServerEntry {
-    /// What it is called here.
+    /// Configured name.
     pub name: ServerName,
-    /// How it is reached.
+    /// Connection settings.
     pub spec: ServerSpec,
-    /// How it is kept.
+    /// Lifecycle settings.
     pub settings: ServerSettings,
 }
 
-/// How a server is kept.
+/// Lifecycle settings of a server.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct ServerSettings {
-    /// Where it is defined.
+    /// Origin of the definition.
     pub origin: ServerOrigin,
-    /// Whether it is used, and if not, why not.
+    /// Activation state: enabled, disabled or unapproved.
     pub admission: Admission,
-    /// Starts it with its first use instead of at once.
+    /// Starts the server on first use instead of immediately.
     pub lazy: bool,
-    /// Allows its tools where no rule says otherwise.
+    /// Allows the server's tools if no permission rule matches.
     pub trust: bool,
-    /// Globs of the tools that are used; all of them when absent.
+    /// Globs of the tools to offer. `None` means all.
     pub include_tools: Option<Vec<String>>,
-    /// Globs of the tools that are not used; stronger than the others.
+    /// Globs of the tools to withhold. Takes precedence over `include_tools`.
     pub exclude_tools: Vec<String>,
-    /// How long a call may go without an answer or progress.
+    /// Maximum time that a call may take without a response or a progress update.
     pub timeout: Option<Duration>,
-    /// The same for single tools, by glob; the first that matches holds.
+    /// Timeouts of single tools, by glob. The first match applies.
     pub tool_timeouts: Vec<(String, Duration)>,
-    /// How long it may take to get ready.
+    /// Maximum time for the server to become ready.
     pub startup_timeout: Option<Duration>,
-    /// Calls it is given at once; 1 makes them one after the other.
+    /// Maximum number of concurrent calls. 1 serializes them.
     pub max_concurrent: Option<usize>,
-    /// What happens when it is lost.
+    /// Behaviour after the connection is lost or fails.
     pub reconnect: Reconnect,
-    /// Asks it whether it is there, this long after it was last used.
+    /// Idle time after which a health check is sent.
     pub health_check: Option<Duration>,
-    /// Stops a lazy server this long after it was last used.
+    /// Idle time after which a lazy server is stopped.
     pub idle_stop: Option<Duration>,
-    /// Keeps results of tools that say they only read, this long.
+    /// Lifetime of cached results of tools that declare themselves read-only.
     pub keep_results: Option<Duration>,
 }
 
-/// Whether a server may be used.
+/// Activation state of a server.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum Admission {
-    /// It may.
+    /// The server may be used.
     #[default]
     Enabled,
-    /// It is switched off.
+    /// The server is switched off.
     Disabled,
-    /// It comes from a project's own file, and nobody has approved it yet.
+    /// The server is defined in a project's file and not yet approved by the user.
     Unapproved,
 }
 
-/// What happens when a server is lost, or cannot be had in the first place.
+/// Behaviour after a connection to a server is lost or cannot be established.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Reconnect {
-    /// Nothing, until somebody connects it.
+    /// The server stays disconnected until it is connected explicitly.
     Off,
-    /// It is tried again.
+    /// The connection is retried.
     Backoff(Backoff),
 }
 
-/// How often and how soon a server is tried again.
+/// Number and timing of retries.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Backoff {
-    /// Attempts in a row before it is given up.
+    /// Maximum number of consecutive attempts.
     pub attempts: u32,
-    /// The longest wait before the second attempt; it doubles with each.
+    /// Upper bound of the wait before the second attempt. Doubles with each attempt.
     pub base: Duration,
-    /// The longest wait of all.
+    /// Upper bound of every wait.
     pub max: Duration,
 }
 
 impl ServerEntry {
-    /// A server that is kept in the ordinary way.
+    /// Creates a server with default lifecycle settings.
     pub fn new(name: ServerName, spec: ServerSpec) -> Self {
         Self { name, spec, settings: ServerSettings::default() }
     }

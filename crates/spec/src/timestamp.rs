@@ -1,9 +1,10 @@
-//! Times as files and documents have them.
+//! Timestamps in files and documents.
 
 use std::fmt;
 use std::time::{SystemTime, UNIX_EPOCH};
 
-/// A time that prints as RFC 3339 has it, in UTC, to the millisecond. Times before 1970 count as 1970.
+/// A time that is displayed in RFC 3339 format, in UTC, to the millisecond. Times before 1970 are displayed as
+/// 1970-01-01.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Timestamp(pub SystemTime);
 
@@ -17,7 +18,7 @@ impl fmt::Display for Timestamp {
     }
 }
 
-/// Year, month and day of a day counted from 1970-01-01. Eras of 400 years begin on a first of March.
+/// Returns year, month and day for a number of days since 1970-01-01. Eras of 400 years start on the first of March.
 fn civil(days: u64) -> (u64, u64, u64) {
     let shifted = days + 719_468;
     let (era, of_era) = (shifted / 146_097, shifted % 146_097);

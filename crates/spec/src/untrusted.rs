@@ -1,12 +1,12 @@
-//! Text that came from a server. The only way to show it is escaped.
+//! Text from servers, escaped for display.
 
 use std::borrow::Cow;
 use std::fmt::{self, Write as _};
 
-/// Text nobody vouches for: names, descriptions, results, errors, stderr lines.
+/// Text from an untrusted source: names, descriptions, results, errors, stderr lines.
 ///
-/// Displayed, it stays on one line and cannot move a cursor, change a colour, reorder what is read or hide
-/// anything: whatever could is spelt out, as `\n`, `\t` or `\u{1b}`.
+/// Displayed on one line and unable to move the cursor, change colours, reorder or hide text: such characters are
+/// escaped as `\n`, `\t` or `\u{1b}`.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Untrusted<'a>(Cow<'a, str>);
 
@@ -16,22 +16,22 @@ impl<'a> Untrusted<'a> {
         Self(text.into())
     }
 
-    /// Takes bytes that may not even be UTF-8.
+    /// Marks bytes as untrusted text. Invalid UTF-8 is replaced.
     pub fn from_bytes(bytes: &'a [u8]) -> Self {
         Self(String::from_utf8_lossy(bytes))
     }
 
-    /// Shows line breaks and tabs as they are, and everything else as [`Untrusted`] does.
+    /// Displays the text with its line breaks, tabs and emoji joiners. Everything else is escaped.
     pub fn block(&self) -> Shown<'_> {
         Shown { text: &self.0, lines: true, limit: usize::MAX }
     }
 
-    /// Shows at most this many characters, with `…` where something is missing.
+    /// Displays at most this many characters, with `…` if the text is longer.
     pub fn shortened(&self, limit: usize) -> Shown<'_> {
         Shown { text: &self.0, lines: false, limit }
     }
 
-    /// The text as it is, for whoever forwards and does not show it.
+    /// Returns the unescaped text, for forwarding but not for display.
     pub fn raw(&self) -> &str {
         &self.0
     }
@@ -49,7 +49,7 @@ impl fmt::Debug for Untrusted<'_> {
     }
 }
 
-/// Untrusted text on its way to a terminal, a log or a page.
+/// A view of untrusted text that escapes it on display.
 #[derive(Debug, Clone, Copy)]
 pub struct Shown<'a> {
     text: &'a str,
@@ -58,12 +58,12 @@ pub struct Shown<'a> {
 }
 
 impl<'a> Shown<'a> {
-    /// Untrusted text on one line, at most this many characters of it.
+    /// Displays the text on one line, limited to this many characters.
     pub fn line(text: &'a str, limit: usize) -> Self {
         Self { text, lines: false, limit }
     }
 
-    /// Untrusted text with its line breaks and tabs, at most this many characters of it.
+    /// Displays the text with its line breaks and tabs, limited to this many characters.
     pub fn lines(text: &'a str, limit: usize) -> Self {
         Self { text, lines: true, limit }
     }
@@ -77,7 +77,7 @@ impl fmt::Display for Shown<'_> {
             }
             match character {
                 '\n' | '\t' if self.lines => f.write_char(character)?,
-                // Emoji are joined and coloured by these; in a block they can do no harm.
+                // Emoji joiners and variation selectors are harmless in a block.
                 '\u{200d}' | '\u{fe0f}' if self.lines => f.write_char(character)?,
                 '\n' => f.write_str("\\n")?,
                 '\r' => f.write_str("\\r")?,
@@ -90,7 +90,7 @@ impl fmt::Display for Shown<'_> {
     }
 }
 
-/// Whether a character acts instead of showing: controls, bidirectional marks, invisible letters, tags.
+/// Reports whether a character is not visible text: a control, bidirectional mark, invisible letter or tag.
 pub fn acts(character: char) -> bool {
     matches!(character,
         '\0'..='\u{1f}' | '\u{7f}'..='\u{9f}'

@@ -1,10 +1,10 @@
-//! SHA-256, and how it is written.
+//! SHA-256 digests.
 
 use std::fmt;
 
 use sha2::{Digest as _, Sha256};
 
-/// What some bytes hash to.
+/// A SHA-256 digest.
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
 pub(crate) struct Digest([u8; 32]);
 

@@ -1,6 +1,6 @@
-//! One file that is read and replaced whole.
+//! A single file that is read and replaced as a whole.
 //!
-//! Whatever happens, and whenever, the file holds either what was there before or what replaced it.
+//! Replacement is atomic: after a crash at any point the file holds either the old or the new content.
 
 mod error;
 mod place;
@@ -17,14 +17,14 @@ pub use error::{LoadError, ReplaceError, SaveError, UpdateError};
 use crate::digest::Digest;
 use place::{Found, Place};
 
-/// The most a document may weigh unless said otherwise.
+/// Default maximum size of a document, in bytes.
 const LIMIT: u64 = 16 << 20;
-/// How long others are waited for unless said otherwise.
+/// Default timeout for taking the lock.
 const PATIENCE: Duration = Duration::from_secs(10);
-/// How often an edit is begun anew because somebody who takes no lock has changed the file meanwhile.
+/// Maximum attempts of one edit when a process that takes no lock keeps changing the file.
 const ATTEMPTS: usize = 8;
 
-/// A file that is read and replaced whole. Nothing is opened before something is asked of it.
+/// A file that is read and replaced as a whole. Creating the value does no I/O.
 #[derive(Debug, Clone)]
 pub struct Document {
     path: PathBuf,
@@ -34,70 +34,71 @@ pub struct Document {
     patience: Duration,
 }
 
-/// Who else may see a document.
+/// Access that other users have to a document.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Privacy {
-    /// Nobody: mode 0600, in a directory made with 0700. It is neither read nor written where others could have
-    /// touched it, and a symbolic link in its place is not followed.
+    /// Owner only: mode 0600, in a directory created with mode 0700. The document is neither read nor written if
+    /// another user could have read or changed it. A symbolic link at its path is not followed.
     Private,
-    /// Whoever the user's umask lets. A symbolic link leads to the file that is read and replaced, unless that is
-    /// somebody else's; an existing file keeps its owner and permissions. One that has other names (hard links) is
-    /// read and not replaced, and so is one that the user has made read-only.
+    /// As the umask allows. Symbolic links at the path are followed, but the file is not replaced if the owner of the
+    /// link is neither root nor the owner of the file. An existing file keeps its owner and permissions. A file with
+    /// several hard links is readable but not replaced, and so is a file that the user made read-only.
     Shared,
 }
 
-/// A document's content at one moment.
+/// Content of a document at one point in time.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Loaded {
     /// The whole content.
     pub bytes: Vec<u8>,
-    /// What the content is recognised by.
+    /// Identifies the content.
     pub stamp: Stamp,
 }
 
-/// What a document's content is recognised by: equal stamps, equal content.
+/// Identifies a document's content by its hash: equal stamps mean equal content.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Stamp(Option<Digest>);
 
 impl Document {
-    /// Names a document. Of up to 16 MiB, until [`Document::with_limit`] says otherwise.
+    /// Creates a document handle. The size limit is 16 MiB; see [`Document::with_limit`].
     pub fn at(path: impl Into<PathBuf>, privacy: Privacy) -> Self {
         Self { path: path.into(), privacy, is_made_private: false, limit: LIMIT, patience: PATIENCE }
     }
 
-    /// Makes a shared document that is not there yet, and directories that it needs, for nobody but the owner.
+    /// Creates a missing shared document, and its missing directories, with owner-only permissions.
     pub fn made_private(self) -> Self {
         Self { is_made_private: true, ..self }
     }
 
-    /// Bounds what is read and written, in bytes.
+    /// Sets the maximum size for reads and writes, in bytes.
     pub fn with_limit(self, limit: u64) -> Self {
         Self { limit, ..self }
     }
 
-    /// Bounds the wait for others who are writing; ten seconds otherwise.
+    /// Sets the timeout for taking the lock. The default is 10 s.
     pub fn with_patience(self, patience: Duration) -> Self {
         Self { patience, ..self }
     }
 
-    /// The path as it was given.
+    /// Returns the path as given.
     pub fn path(&self) -> &Path {
         &self.path
     }
 
-    /// Reads the content, or nothing if there is no such file. Takes no lock: what is there is always whole.
+    /// Reads the content, or returns `None` if the file does not exist. Takes no lock: replacement is atomic.
     pub fn load(&self) -> Result<Option<Loaded>, LoadError> {
         let Some(place) = Place::find(&self.path, self.privacy)? else { return Ok(None) };
         let found = place.read(self.limit)?;
         Ok(found.map(|Found { bytes, .. }| Loaded { stamp: Stamp::of(&bytes), bytes }))
     }
 
-    /// Replaces the content by what the edit makes of it; the edit gives nothing to leave it as it is.
+    /// Replaces the content with the result of `edit`. If `edit` returns `None`, the content stays as it is.
     ///
-    /// The edit sees what is there while everybody else is locked out, so that of concurrent updates none is lost. It
-    /// is called again if somebody who takes no lock, an editor perhaps, has changed the file meanwhile. Content that
-    /// stays the same is not written. The disk has the new content when this returns. An edit that updates the same
-    /// document waits for itself in vain.
+    /// `edit` runs under the lock, so concurrent updates are not lost. It runs again if a process that takes no lock
+    /// (an editor, for example) has changed the file in between. Unchanged content is not written. The new content is
+    /// on disk when this returns.
+    ///
+    /// `edit` must not update the same document: it would wait for its own lock until the timeout.
     pub fn update<E>(
         &self,
         mut edit: impl FnMut(Option<&[u8]>) -> Result<Option<Vec<u8>>, E>,
@@ -116,7 +117,7 @@ impl Document {
         Err(SaveError::Disturbed { path: self.path.clone() }.into())
     }
 
-    /// Replaces the content if it is still what the stamp says, for whoever has worked on a copy.
+    /// Replaces the content if it still matches `stamp`. For callers that edited a copy.
     pub fn replace(&self, stamp: Stamp, bytes: &[u8]) -> Result<Stamp, ReplaceError> {
         let updated = self.update(|old| match Stamp::of_found(old) {
             found if found == stamp => Ok(Some(bytes.to_vec())),
@@ -128,7 +129,7 @@ impl Document {
         })
     }
 
-    /// Replaces the content, whatever it was.
+    /// Replaces the content unconditionally.
     pub fn write(&self, bytes: &[u8]) -> Result<Stamp, SaveError> {
         self.update(|_| Ok::<_, Infallible>(Some(bytes.to_vec()))).map_err(|error| match error {
             UpdateError::Edit(never) => match never {},
@@ -138,10 +139,10 @@ impl Document {
 }
 
 impl Stamp {
-    /// The stamp of a document that does not exist.
+    /// Stamp of a document that does not exist.
     pub const ABSENT: Self = Self(None);
 
-    /// The stamp of this content.
+    /// Computes the stamp of `content`.
     pub fn of(content: &[u8]) -> Self {
         Self(Some(Digest::of(content)))
     }
@@ -151,7 +152,7 @@ impl Stamp {
     }
 }
 
-/// Without the content, which may be a secret.
+/// Omits the content, which may be secret.
 impl fmt::Debug for Loaded {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "Loaded({} bytes, {:?})", self.bytes.len(), self.stamp)

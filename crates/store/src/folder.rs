@@ -1,7 +1,7 @@
-//! An open directory, and what is done beneath it.
+//! An open directory and operations on its entries.
 //!
-//! Every name is a single component and is looked up in the directory that was opened, wherever its path leads by now.
-//! A symbolic link in the last place is never followed.
+//! Every name is a single path component and is resolved relative to the open directory, so renaming the directory does
+//! not redirect an operation. A symbolic link as the last component is never followed.
 
 use std::ffi::{OsStr, OsString};
 use std::fs::{DirBuilder, File, Metadata, Permissions};
@@ -15,16 +15,16 @@ use rustix::io::Errno;
 
 use crate::privacy::check_own_folder;
 
-/// Makes a directory that only the owner may look into, with those above it that are missing. Blocks.
+/// Creates a directory that only the owner can access, and its missing parents. Blocks.
 ///
 /// # Errors
-/// Also where the directory is there and others may look into it or change it.
+/// Fails on an I/O error, and if the directory exists but other users can read or change it.
 pub fn make_private_directory(path: &Path) -> io::Result<()> {
     let metadata = Folder::make_private(path)?.metadata()?;
     check_own_folder(path, &metadata).map_err(io::Error::other)
 }
 
-/// A directory that stays the same one while it is open.
+/// An open directory handle.
 #[derive(Debug)]
 pub(crate) struct Folder {
     file: File,
@@ -32,7 +32,7 @@ pub(crate) struct Folder {
 }
 
 impl Folder {
-    /// Opens a directory and remembers it by its path without links.
+    /// Opens a directory and stores its canonical path.
     pub(crate) fn open(path: &Path) -> io::Result<Self> {
         let path = std::fs::canonicalize(if path.as_os_str().is_empty() { Path::new(".") } else { path })?;
         let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
@@ -40,7 +40,7 @@ impl Folder {
         Ok(Self { file, path })
     }
 
-    /// Opens a directory, and makes it and those above it first where they are missing, for nobody but the owner.
+    /// Opens a directory. Creates it and its missing parents with mode 0700.
     pub(crate) fn make_private(path: &Path) -> io::Result<Self> {
         if !path.as_os_str().is_empty() {
             DirBuilder::new().recursive(true).mode(0o700).create(path)?;
@@ -56,23 +56,23 @@ impl Folder {
         self.file.metadata()
     }
 
-    /// The same directory behind a description of its own, so that it can be locked apart.
+    /// Opens the directory again with a separate file description, so that it can be locked independently.
     pub(crate) fn reopened(&self) -> io::Result<File> {
         let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
         Ok(rustix::fs::openat(&self.file, ".", flags, Mode::empty())?.into())
     }
 
-    /// Opens a file for reading. Opening does not wait for anybody, even if it turns out to be a pipe.
+    /// Opens a file for reading. Does not block, even if the file is a pipe.
     pub(crate) fn read(&self, name: &OsStr) -> io::Result<File> {
         self.open_with(name, OFlags::RDONLY | OFlags::NONBLOCK, Mode::empty())
     }
 
-    /// Opens a file for reading and for writing at its end, and makes it for nobody but the owner if it is missing.
+    /// Opens a file for reading and appending. Creates it with mode 0600 if it is missing.
     pub(crate) fn append(&self, name: &OsStr) -> io::Result<File> {
         self.open_or_make(name, OFlags::RDWR | OFlags::NONBLOCK | OFlags::APPEND)
     }
 
-    /// Opens a file for reading and writing, and makes it for nobody but the owner if it is missing.
+    /// Opens a file for reading and writing. Creates it with mode 0600 if it is missing.
     pub(crate) fn write(&self, name: &OsStr) -> io::Result<File> {
         self.open_or_make(name, OFlags::RDWR | OFlags::NONBLOCK)
     }
@@ -81,14 +81,14 @@ impl Folder {
         self.open_with(name, flags | OFlags::CREATE, Mode::from_raw_mode(0o600))
     }
 
-    /// Makes a new file for nobody but the owner, whatever the umask.
+    /// Creates a new file with mode 0600 regardless of the umask. Fails if it exists.
     pub(crate) fn create_private(&self, name: &OsStr) -> io::Result<File> {
         let file = self.create(name, Mode::from_raw_mode(0o600))?;
         file.set_permissions(Permissions::from_mode(0o600))?;
         Ok(file)
     }
 
-    /// Makes a new file with the permissions that the umask leaves of these.
+    /// Creates a new file with `mode` minus the umask. Fails if it exists.
     pub(crate) fn create(&self, name: &OsStr, mode: Mode) -> io::Result<File> {
         self.open_with(name, OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL, mode)
     }
@@ -102,7 +102,7 @@ impl Folder {
         Ok(rustix::fs::statat(&self.file, name, AtFlags::SYMLINK_NOFOLLOW)?)
     }
 
-    /// Whether we may write a file, which replacing it does not ask.
+    /// Checks that the process has write permission on a file. Replacing a file by rename does not require it.
     pub(crate) fn check_writable(&self, name: &OsStr) -> io::Result<()> {
         Ok(rustix::fs::accessat(&self.file, name, Access::WRITE_OK, AtFlags::EACCESS)?)
     }
@@ -115,7 +115,7 @@ impl Folder {
         Ok(rustix::fs::unlinkat(&self.file, name, AtFlags::empty())?)
     }
 
-    /// The names in it, in no order.
+    /// Returns the names of all entries, unordered.
     pub(crate) fn names(&self) -> io::Result<Vec<OsString>> {
         let mut names = Vec::new();
         for entry in Dir::read_from(&self.file)? {
@@ -128,7 +128,7 @@ impl Folder {
         Ok(names)
     }
 
-    /// Has the disk know what is in the directory. Some file systems cannot be asked, and keep to their own order.
+    /// Syncs the directory to disk. File systems that do not support this are ignored.
     pub(crate) fn sync(&self) -> io::Result<()> {
         match rustix::fs::fsync(&self.file) {
             Err(Errno::INVAL | Errno::NOTSUP | Errno::BADF) => Ok(()),
@@ -137,7 +137,7 @@ impl Folder {
     }
 }
 
-/// The value, or nothing where there is no such file.
+/// Maps [`io::ErrorKind::NotFound`] to `None`.
 pub(crate) fn if_found<T>(result: io::Result<T>) -> io::Result<Option<T>> {
     match result {
         Ok(value) => Ok(Some(value)),

@@ -1,8 +1,8 @@
-//! A file that only grows: one JSON object a line, each naming the hash of the line before.
+//! An append-only file: one JSON object per line, each with the hash of the line before.
 //!
-//! Beside the file stands its head, a record of the line that came last. It is what writers lock, and what tells a file
-//! whose end is missing from one that is whole. Against somebody who may write the files and recomputes every hash the
-//! chain is no protection; it shows mistakes, losses and edits by hand.
+//! A head file next to it records the last line. Writers lock the head, and a truncated journal is detected by
+//! comparison with it. The hash chain detects mistakes, losses and manual edits. It does not protect against an
+//! attacker that can write the files and recomputes every hash.
 
 mod error;
 mod files;
@@ -32,24 +32,24 @@ use head::Head;
 use line::Line;
 use tail::Tail;
 
-/// How long other processes are waited for.
+/// Timeout for locks held by other processes.
 const PATIENCE: Duration = Duration::from_secs(10);
 
-/// A journal that any number of threads and processes append to.
+/// A journal that any number of threads and processes can append to.
 #[derive(Debug)]
 pub struct Journal {
     files: Files,
     options: JournalOptions,
-    /// Locked between threads by this, and between processes by the file's own lock.
+    /// The mutex excludes other threads. The file lock excludes other processes.
     head: Mutex<File>,
 }
 
-/// How much a journal keeps.
+/// Rotation limits of a journal.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct JournalOptions {
-    /// What one file may weigh before the next is begun.
+    /// Maximum size of one file in bytes. An entry that would exceed it goes into the next file.
     pub max_bytes: u64,
-    /// Full files that are kept beside the current one. The oldest go first.
+    /// Number of full files to retain besides the current one. The oldest are removed first.
     pub keep_files: usize,
 }
 
@@ -60,22 +60,23 @@ impl Default for JournalOptions {
 }
 
 impl Journal {
-    /// Opens a journal, and makes it and its directory, for the user alone, where they are missing.
+    /// Opens a journal. Creates it and its directory with owner-only permissions if they are missing.
     ///
-    /// It is refused where others could write to it, as a private document is.
+    /// # Errors
+    /// Fails if another user could write to the journal, as for a private document, or on an I/O error.
     pub fn open(path: &Path, options: JournalOptions) -> Result<Self, OpenError> {
         let files = Files::make(path)?;
         let head = files.open_head()?;
         Ok(Self { files, options, head: Mutex::new(head) })
     }
 
-    /// Appends one entry as one line. Another process sees the whole line or nothing of it.
+    /// Appends one entry as one line. Other processes see either the whole line or none of it.
     ///
-    /// Whatever the entry holds, the line is printable ASCII: everything else is escaped. When this fails, the entry is
-    /// not in the journal. It survives the end of this process, but the end of the system only after [`Journal::sync`].
+    /// The line is printable ASCII: all other characters are escaped. If this fails, the entry is not in the journal. A
+    /// written entry survives the end of this process, but survives a system crash only after [`Journal::sync`].
     pub fn append(&self, entry: &(impl Serialize + ?Sized)) -> Result<(), AppendError> {
         let entry = serde_json::value::to_raw_value(entry).map_err(AppendError::NotJson)?;
-        // What is behind the mutex is on disk, and whole even if somebody panicked.
+        // The guarded state is on disk and consistent even after a panic.
         let head = self.head.lock().unwrap_or_else(PoisonError::into_inner);
         let _held = Held::take(&head, &self.files.head_path(), PATIENCE).map_err(AppendError::Locked)?;
         let mut tail = Tail::find(&self.files, &head)?;
@@ -87,7 +88,7 @@ impl Journal {
         self.put(&head, tail, &line).map_err(|error| self.files.unwritten(error))
     }
 
-    /// Has the disk know everything that was appended.
+    /// Syncs all appended entries to disk.
     pub fn sync(&self) -> io::Result<()> {
         self.files.open_current()?.sync_data()
     }
@@ -103,7 +104,7 @@ impl Journal {
         }
     }
 
-    /// Writes a line and then the head. What cannot be finished is taken back.
+    /// Writes a line and then the head. Truncates the file again if either write fails.
     fn put(&self, head: &File, mut tail: Tail, line: &[u8]) -> io::Result<()> {
         let size = tail.size + line.len() as u64;
         let link = tail.link.next(&line[..line.len() - 1]);
@@ -114,7 +115,7 @@ impl Journal {
         written
     }
 
-    /// Sets the full file aside and begins the next. After a crash in between, [`Tail::find`] goes on from the head.
+    /// Renames the full file and starts the next. After a crash in between, [`Tail::find`] continues from the head.
     fn rotate(&self, head: &File, full: Tail) -> io::Result<Tail> {
         full.file.sync_data()?;
         self.files.set_aside(self.options.keep_files)?;

@@ -1,7 +1,8 @@
-//! Files that are never torn or lost: locked, compared, atomic.
+//! Crash-safe file storage: locked, compared, atomic.
 //!
-//! Four kinds of them: a [`Document`] is read and replaced whole, a [`Journal`] only grows, a [`LogFile`] may lose what
-//! is old, and a [`SpillDir`] takes what is too large to show. Everything here blocks; whoever lives on an async runtime calls it from a thread that may.
+//! Four kinds of files: a [`Document`] is read and replaced as a whole, a [`Journal`] is append-only, a [`LogFile`] is
+//! size-bounded and drops its oldest lines, and a [`SpillDir`] holds results that are too large to show. All functions
+//! block: async callers run them on a blocking thread.
 
 #![forbid(unsafe_code)]
 #![warn(missing_docs)]

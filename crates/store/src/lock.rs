@@ -1,4 +1,4 @@
-//! One at a time, across processes and threads.
+//! Mutual exclusion across processes and threads.
 
 use std::ffi::OsStr;
 use std::fs::{File, TryLockError};
@@ -10,44 +10,44 @@ use std::time::{Duration, Instant};
 
 use crate::folder::{Folder, if_found};
 
-/// The longest pause between two attempts.
+/// Maximum pause between two attempts.
 const LONGEST_PAUSE: Duration = Duration::from_millis(8);
 
-/// A lock that is held until it is dropped, or its process ends in whatever way.
+/// A lock that is held until it is dropped or its process ends.
 ///
-/// It is a file that exists only meanwhile, and it may be held across anything, a request to a server included. Locks
-/// bind those who take them and nobody else.
+/// The lock is a file that exists only while the lock is held. It may be held during long operations, including network
+/// requests. It is advisory: it only excludes other holders of the same lock.
 #[derive(Debug)]
 pub struct Lock {
     folder: Arc<Folder>,
     path: PathBuf,
-    /// Closing it is what unlocks.
+    /// Closing the file releases the lock.
     _file: File,
 }
 
-/// Why a lock was not taken.
+/// An error of taking a lock.
 #[derive(Debug, thiserror::Error)]
 pub enum LockError {
-    /// Somebody else held it all the time.
+    /// Another holder did not release the lock in time.
     #[error("`{}` is locked by another process and was not released within {} ms", .path.display(), .patience.as_millis())]
     Held {
-        /// The file that stands for the lock.
+        /// Path of the lock file.
         path: PathBuf,
-        /// How long it was waited for.
+        /// The timeout.
         patience: Duration,
     },
-    /// It cannot be locked at all.
+    /// An I/O error.
     #[error("cannot lock `{}`", .path.display())]
     Io {
-        /// The file that stands for the lock.
+        /// Path of the lock file.
         path: PathBuf,
-        /// Why not.
+        /// The cause.
         source: io::Error,
     },
 }
 
 impl Lock {
-    /// Takes the lock that the file at this path stands for; its directory must exist.
+    /// Takes the lock at this path. Its directory must exist. Blocks up to `patience`.
     pub fn take(path: &Path, patience: Duration) -> Result<Self, LockError> {
         let failed = |source| LockError::Io { path: path.to_owned(), source };
         let name = path.file_name().ok_or_else(|| failed(io::ErrorKind::InvalidInput.into()))?;
@@ -65,7 +65,7 @@ impl Lock {
             });
             match attempt {
                 Ok((true, true, file)) => return Ok(Self { folder: folder.clone(), path, _file: file }),
-                // Whoever held it has removed the file meanwhile; what was locked is not the lock any more.
+                // The previous holder has removed the file, so the lock taken is on a deleted file.
                 Ok((true, false, _)) => {}
                 Ok((false, ..)) => return Err(LockError::Held { path, patience }),
                 Err(source) => return Err(LockError::Io { path, source }),
@@ -76,14 +76,14 @@ impl Lock {
 
 impl Drop for Lock {
     fn drop(&mut self) {
-        // Removed while it is held: those who wait see that their file is not the one with the name, and begin anew.
+        // Removed while still locked: waiters see that their file is no longer the one at the path, and retry.
         let _ = self.folder.remove(self.path.file_name().unwrap_or_default());
     }
 }
 
-/// An open file that is locked until this is dropped.
+/// A lock on an open file, released on drop.
 ///
-/// Threads that share the file share the lock, too, and need something else between them.
+/// Threads that share the file also share the lock and need separate synchronization.
 pub(crate) struct Held<'a>(&'a File);
 
 impl<'a> Held<'a> {
@@ -102,7 +102,7 @@ impl Drop for Held<'_> {
     }
 }
 
-/// Waits for an open file until a deadline; says whether it is locked now.
+/// Waits for the lock until the deadline. Returns whether it was taken.
 fn wait(file: &File, deadline: Instant) -> io::Result<bool> {
     let mut pause = Duration::from_millis(1);
     loop {

@@ -1,6 +1,6 @@
-//! A log that several processes write at once, and that never grows past its bound.
+//! A size-bounded log file that several processes can write concurrently.
 //!
-//! Nothing here is worth waiting for: a line is one write to the end of the file, and what cannot be written is lost.
+//! Best effort: each line is one write to the end of the file, and a line that cannot be written is lost.
 
 use std::ffi::{OsStr, OsString};
 use std::fs::File;
@@ -12,10 +12,10 @@ use crate::folder::{Folder, if_found};
 use crate::lock::Held;
 use crate::privacy::{check_file, check_unshared_folder};
 
-/// How long another process that sets the file aside is waited for.
+/// Timeout for another process that is rotating the file.
 const PATIENCE: Duration = Duration::from_secs(1);
 
-/// A file of lines with one older generation beside it: `name` and `name.1`.
+/// A log file with one older generation: `name` and `name.1`.
 #[derive(Debug)]
 pub struct LogFile {
     folder: Folder,
@@ -25,10 +25,11 @@ pub struct LogFile {
 }
 
 impl LogFile {
-    /// Opens a log, and makes it and its directory, for the user alone, where they are missing.
+    /// Opens a log file. Creates it and its directory with owner-only permissions if they are missing.
     ///
-    /// It is refused where it is not the user's own: a link, somebody else's file, one that others may read, or a
-    /// directory in which others may put something.
+    /// # Errors
+    /// Fails on an I/O error, and if the file is a link, belongs to another user or is readable by other users, or if
+    /// other users can write to its directory.
     pub fn open(path: &Path, max_bytes: u64) -> io::Result<Self> {
         let name = path.file_name().ok_or(io::ErrorKind::InvalidInput)?.to_owned();
         let folder = own_folder(path.parent().unwrap_or(Path::new("")))?;
@@ -36,7 +37,7 @@ impl LogFile {
         Ok(Self { folder, name, file, max_bytes })
     }
 
-    /// Appends one line, to which the line end is added. Other processes see the whole line or nothing of it.
+    /// Appends one line and a line break. Other processes see either the whole line or none of it.
     pub fn append(&mut self, line: &str) -> io::Result<()> {
         let text = format!("{line}\n");
         self.follow()?;
@@ -45,13 +46,13 @@ impl LogFile {
         }
         match self.file.write(text.as_bytes())? {
             count if count == text.len() => Ok(()),
-            // A line that is torn is ended, so that the next one is whole.
+            // End a partial line, so that the next one is whole.
             _ => self.file.write_all(b"\n"),
         }
     }
 
-    /// Goes on with the file that has the name by now: another process may have set ours aside, or somebody may have
-    /// removed the directory.
+    /// Reopens the file by name if it was replaced: another process may have rotated it, or the directory may have been
+    /// removed.
     fn follow(&mut self) -> io::Result<()> {
         if self.is_current()? {
             return Ok(());
@@ -77,7 +78,7 @@ impl LogFile {
         Ok(size > 0 && size + more as u64 > self.max_bytes)
     }
 
-    /// Makes the full file the older generation. Whoever holds its lock and still finds it in place does it.
+    /// Rotates the full file. Checks again under the lock, so that only one process rotates.
     fn set_aside(&mut self, more: usize) -> io::Result<()> {
         let path = self.folder.path().join(&self.name);
         let held = Held::take(&self.file, &path, PATIENCE).map_err(io::Error::other)?;

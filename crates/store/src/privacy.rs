@@ -1,6 +1,6 @@
-//! Whether a file is the user's own and nobody else's, after the manner of OpenSSH's `StrictModes`.
+//! Checks that a file is accessible only to its user, similar to OpenSSH's `StrictModes`.
 //!
-//! Judging is pure; what is judged is gathered from open files and from the directories above them.
+//! The decisions are pure functions. Their input is the metadata of open files and of the directories above them.
 
 use std::fmt;
 use std::fs::Metadata;
@@ -8,42 +8,42 @@ use std::io;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
-/// A file or directory that others could read, change or put in our way.
+/// A file or directory that other users could read, change or replace.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("`{}` is not safe: {flaw}", .path.display())]
 pub struct Unsafe {
-    /// What is unsafe: the file itself, or a directory above it.
+    /// Path of the unsafe file, or of an unsafe directory above it.
     pub path: PathBuf,
-    /// In which way.
+    /// Kind of violation.
     pub flaw: Flaw,
 }
 
-/// What makes a file or directory unsafe.
+/// A violation that makes a file or directory unsafe.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Flaw {
-    /// A symbolic link stands where the file should.
+    /// The path is a symbolic link.
     Link,
-    /// It is not a regular file.
+    /// The path is not a regular file.
     NotAFile,
-    /// It is not a directory.
+    /// The path is not a directory.
     NotADirectory,
-    /// It belongs to somebody else.
+    /// Another user owns the file.
     Owner {
-        /// The user it belongs to.
+        /// User ID of the owner.
         found: u32,
-        /// The user it should belong to.
+        /// User ID of the expected owner.
         expected: u32,
     },
-    /// It has this many names, and whoever knows another has the file.
+    /// The file has this many hard links, and is reachable through each of them.
     HardLinks(u64),
-    /// Group or others have permissions on it.
+    /// Group or others have permissions on it. Holds the mode.
     Exposed(u32),
-    /// Group or others may replace what is in the directory.
+    /// Group or others can replace entries of the directory. Holds the mode.
     Writable(u32),
 }
 
 impl Unsafe {
-    /// What to do about it: a command where there is one.
+    /// Returns the remedy: a shell command where possible.
     pub fn fix(&self) -> String {
         let path = Quoted(&self.path);
         match self.flaw {
@@ -73,7 +73,7 @@ impl fmt::Display for Flaw {
     }
 }
 
-/// A path as a shell wants it.
+/// A path, quoted for the shell.
 struct Quoted<'a>(&'a Path);
 
 impl fmt::Display for Quoted<'_> {
@@ -87,29 +87,29 @@ impl fmt::Display for Quoted<'_> {
     }
 }
 
-/// Why something could not be found safe.
+/// An error of checking a path.
 #[derive(Debug)]
 pub(crate) enum CheckError {
     Unsafe(Unsafe),
     Io(io::Error),
 }
 
-/// Checks an open file that only we may have.
+/// Checks that an open file is accessible only to this user.
 pub(crate) fn check_file(path: &Path, metadata: &Metadata) -> Result<(), Unsafe> {
     judge_file(&Facts::of(metadata), us()).map_err(|flaw| Unsafe { path: path.to_owned(), flaw })
 }
 
-/// Checks an open directory that only we may look into.
+/// Checks that an open directory is accessible only to this user.
 pub(crate) fn check_own_folder(path: &Path, metadata: &Metadata) -> Result<(), Unsafe> {
     judge_own_folder(&Facts::of(metadata), us()).map_err(|flaw| Unsafe { path: path.to_owned(), flaw })
 }
 
-/// Checks an open directory in which only we may put anything; others may look into it.
+/// Checks that an open directory is writable only by this user. Other users may read it.
 pub(crate) fn check_unshared_folder(path: &Path, metadata: &Metadata) -> Result<(), Unsafe> {
     judge_unshared_folder(&Facts::of(metadata), us()).map_err(|flaw| Unsafe { path: path.to_owned(), flaw })
 }
 
-/// Checks that nobody else can replace anything on the way to what is in this directory. The path has no links.
+/// Checks that no other user can replace any directory on the path. The path must not contain symbolic links.
 pub(crate) fn check_way(folder: &Path) -> Result<(), CheckError> {
     for above in folder.ancestors() {
         let metadata = std::fs::symlink_metadata(above).map_err(CheckError::Io)?;
@@ -123,7 +123,7 @@ fn us() -> u32 {
     rustix::process::geteuid().as_raw()
 }
 
-/// What a judgement rests on.
+/// Metadata that the checks depend on.
 #[derive(Debug, Clone, Copy)]
 struct Facts {
     kind: Kind,
@@ -178,7 +178,7 @@ fn judge_unshared_folder(facts: &Facts, us: u32) -> Result<(), Flaw> {
     }
 }
 
-/// In a directory with the sticky bit, others may add what they like and replace only what is theirs.
+/// With the sticky bit set, other users can add entries but replace only their own.
 fn judge_way(facts: &Facts, us: u32) -> Result<(), Flaw> {
     match *facts {
         Facts { kind, .. } if kind != Kind::Directory => Err(Flaw::NotADirectory),

@@ -1,6 +1,6 @@
-//! Several processes at once, and processes that end in the middle of writing.
+//! Tests with concurrent processes and with processes killed while writing.
 //!
-//! A process is this test binary again, told to run [`entry`] alone, with its errand in the environment.
+//! Each child process is this test binary, running only [`entry`], with its task in an environment variable.
 
 use std::convert::Infallible;
 use std::fs;
@@ -17,7 +17,7 @@ use serde_json::{Value, json};
 use crate::scratch::{Scratch, names};
 use crate::*;
 
-/// Holds the errand: its name, a path and a number, each on a line.
+/// Environment variable with the task: name, path and number, one per line.
 const ERRAND: &str = "WHARF_STORE_ERRAND";
 const PROCESSES: u64 = 16;
 const OPTIONS: JournalOptions = JournalOptions { max_bytes: 20_000, keep_files: 1000 };
@@ -55,7 +55,7 @@ fn start(through: &[&str], name: &str, path: &Path, number: u64) -> Child {
         .unwrap()
 }
 
-/// Runs one errand in many processes at once.
+/// Runs one task in several processes concurrently.
 fn run_many(processes: u64, name: &str, path: &Path, number: u64) {
     let children: Vec<Child> = (0..processes).map(|_| start(&[], name, path, number)).collect();
     for child in children {
@@ -64,14 +64,14 @@ fn run_many(processes: u64, name: &str, path: &Path, number: u64) {
     }
 }
 
-/// Runs an errand that goes on for ever, and kills it some time after it has reported so many steps.
+/// Runs an endless task, and kills it some time after it has reported `steps` steps.
 fn run_and_kill(name: &str, path: &Path, steps: usize) {
     let mut child = start(&[], name, path, u64::MAX);
     let output = BufReader::new(child.stdout.take().unwrap());
-    // Kept open until the end: who cannot report ends by itself.
+    // Stays open until the kill: a child that cannot write its report exits.
     let mut reports = output.lines().map_while(Result::ok).filter(|line| line.contains("step"));
     assert_eq!(reports.by_ref().take(steps).count(), steps);
-    // Not to wait for anything, but to be killed elsewhere each time.
+    // Not a wait: varies the point at which the child is killed.
     (0..getrandom::u32().unwrap() % 2000).for_each(|_| std::thread::yield_now());
     child.kill().unwrap();
     assert_eq!(child.wait().unwrap().signal(), Some(9));
@@ -122,7 +122,7 @@ fn a_document_is_whole_whenever_its_writer_is_killed() {
         assert!(round + 1 >= steps as u64, "{round} after {steps}");
         assert_eq!(found["fill"].as_str().unwrap().len(), fill(round));
     }
-    // The next writer clears away what the killed ones left.
+    // The next writer removes the leftovers of the killed ones.
     rewrite(&path, 1);
     assert_eq!(scratch.names(), ["document"]);
 }
@@ -132,7 +132,7 @@ fn limit(resource: Resource, current: Option<u64>) {
 }
 
 fn cut(path: &Path, bytes: u64) {
-    // The signal that ends this process would leave a core.
+    // Avoids a core dump: SIGXFSZ ends this process.
     limit(Resource::Core, Some(0));
     limit(Resource::Fsize, Some(bytes));
     document(path).write(b"0123456789").unwrap();
@@ -200,7 +200,7 @@ fn a_quota_holds_for_all_processes_together() {
     assert_eq!(names(&scratch.path("spill")).len(), 50);
 }
 
-/// Lets the disk be full, and then the table of open files, and sees that both are errors and pass.
+/// Simulates a full disk and then an exhausted file table. Both must yield errors and be recoverable.
 fn starve(folder: &Path) {
     let document = document(&folder.join("document"));
     let journal = Journal::open(&folder.join("log"), OPTIONS).unwrap();
@@ -228,7 +228,7 @@ fn starve(folder: &Path) {
 #[test]
 fn want_is_an_error_and_passes() {
     let scratch = Scratch::new();
-    // Ignored, the signal leaves the error that a full disk would give.
+    // With SIGXFSZ ignored, the write fails with an error as on a full disk.
     let through = ["sh", "-c", r#"trap "" XFSZ; exec "$0" "$@""#];
     let output = start(&through, "starve", &scratch.path(""), 0).wait_with_output().unwrap();
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stdout));

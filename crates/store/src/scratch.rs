@@ -1,4 +1,4 @@
-//! A directory for one test, gone with it.
+//! A temporary directory for one test, removed on drop.
 
 use std::fs::DirBuilder;
 use std::os::unix::fs::DirBuilderExt;
@@ -18,13 +18,13 @@ impl Scratch {
         self.0.join(name)
     }
 
-    /// What is in it, sorted.
+    /// Returns the names of its entries, sorted.
     pub(crate) fn names(&self) -> Vec<String> {
         names(&self.0)
     }
 }
 
-/// What is in a directory, sorted.
+/// Returns the names of a directory's entries, sorted.
 pub(crate) fn names(folder: &Path) -> Vec<String> {
     let entries = std::fs::read_dir(folder).unwrap();
     let mut names: Vec<_> = entries.map(|entry| entry.unwrap().file_name().into_string().unwrap()).collect();

@@ -1,7 +1,7 @@
 //! A directory for results that are too large to show.
 //!
-//! Names are the host's own and random; nothing a server says takes part in them. The directory is opened once and
-//! everything happens beneath what was opened. Files in it that are not ours are never touched.
+//! File names are random and chosen by the host. Server-supplied text is never part of a name. The directory is opened
+//! once and all operations are relative to that handle. Files not created by this module are never touched.
 
 mod error;
 mod extension;
@@ -30,16 +30,16 @@ use crate::privacy::{CheckError, Flaw, Unsafe, check_own_folder, check_way};
 use pieces::Pieces;
 use room::Room;
 
-/// How long other writers are waited for.
+/// Timeout for locks held by other writers.
 const PATIENCE: Duration = Duration::from_secs(10);
-/// What is copied at a time.
+/// Size of the copy buffer in bytes.
 const CHUNK: usize = 64 << 10;
-/// What our names begin with.
+/// Prefix of the file names.
 const PREFIX: &str = "spill-";
-/// Hexadecimal digits in a name.
+/// Number of hexadecimal digits in a file name.
 const DIGITS: usize = 32;
 
-/// The standard alphabet, with or without padding at the end.
+/// Standard alphabet, padding optional.
 const BASE64: GeneralPurpose = GeneralPurpose::new(
     &alphabet::STANDARD,
     GeneralPurposeConfig::new().with_decode_padding_mode(DecodePaddingMode::Indifferent),
@@ -52,16 +52,16 @@ pub struct SpillDir {
     limits: SpillLimits,
 }
 
-/// How much is spilled, and for how long.
+/// Limits of a spill directory.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct SpillLimits {
-    /// What all files together may weigh.
+    /// Maximum size of all files together, in bytes.
     pub total_bytes: u64,
-    /// How many files there may be.
+    /// Maximum number of files.
     pub files: usize,
-    /// How long a file is kept.
+    /// Maximum age of a file. Older files are removed.
     pub age: Duration,
-    /// What one file may weigh.
+    /// Maximum size of one file, in bytes.
     pub one: u64,
 }
 
@@ -74,25 +74,27 @@ impl Default for SpillLimits {
 /// A file that was written.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Spilled {
-    /// Where it is.
+    /// Path of the file.
     pub path: PathBuf,
-    /// What it weighs.
+    /// Size in bytes.
     pub bytes: u64,
 }
 
-/// What was removed because its time was over.
+/// Number and size of expired files that were removed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Cleaned {
-    /// How many files.
+    /// Number of files.
     pub files: usize,
-    /// What they weighed.
+    /// Total size in bytes.
     pub bytes: u64,
 }
 
 impl SpillDir {
-    /// Opens the directory, or makes it, for the user alone.
+    /// Opens the directory. Creates it with owner-only permissions if it is missing.
     ///
-    /// It is refused if it is a symbolic link, belongs to somebody else, or is open to others.
+    /// # Errors
+    /// Fails if the path is a symbolic link, belongs to another user or is accessible by other users, or on an I/O
+    /// error.
     pub fn open(path: &Path, limits: SpillLimits) -> Result<Self, SpillError> {
         let failed = |source| SpillError::Io { path: path.to_owned(), source };
         if std::fs::symlink_metadata(path).is_ok_and(|metadata| metadata.is_symlink()) {
@@ -107,7 +109,8 @@ impl SpillDir {
         Ok(Self { folder, limits })
     }
 
-    /// Writes what a reader gives into a new file. Other writers wait meanwhile, so it had better not be slow.
+    /// Writes the content of a reader to a new file. Other writers are locked out until the reader ends, so it should
+    /// be fast.
     pub fn write(&self, kind: Extension, mut from: impl Read) -> Result<Spilled, SpillError> {
         let locked = self.folder.reopened().map_err(|error| self.failed(error))?;
         let _held = Held::take(&locked, self.folder.path(), PATIENCE).map_err(SpillError::Locked)?;
@@ -124,7 +127,7 @@ impl SpillDir {
         }
     }
 
-    /// Writes pieces one after the other into a new file.
+    /// Writes the concatenated pieces to a new file.
     pub fn write_pieces<P: AsRef<[u8]>>(
         &self,
         kind: Extension,
@@ -133,7 +136,7 @@ impl SpillDir {
         self.write(kind, Pieces::of(pieces.into_iter()))
     }
 
-    /// Decodes base64 into a new file, a chunk at a time. Nothing remains of text that turns out not to be base64.
+    /// Decodes base64 into a new file, chunk by chunk. Removes the file if the text is not valid base64.
     pub fn write_base64(&self, kind: Extension, text: &[u8]) -> Result<Spilled, SpillError> {
         self.write(kind, DecoderReader::new(text, &BASE64)).map_err(|error| match error {
             SpillError::Io { source, .. } if source.kind() == io::ErrorKind::InvalidData => SpillError::NotBase64,
@@ -141,7 +144,7 @@ impl SpillDir {
         })
     }
 
-    /// Removes the files whose time is over.
+    /// Removes expired files.
     pub fn clean(&self) -> Result<Cleaned, SpillError> {
         Ok(self.sweep(SystemTime::now())?.removed)
     }
@@ -159,7 +162,7 @@ impl SpillDir {
         Ok(swept)
     }
 
-    /// Size and age of a file, if it is one of ours.
+    /// Returns size and modification time of a file if it was created by this module.
     fn own(&self, name: &OsStr) -> io::Result<Option<(u64, SystemTime)>> {
         if !is_our_name(name) {
             return Ok(None);
@@ -193,7 +196,7 @@ impl SpillDir {
     }
 }
 
-/// What a sweep removed and what it left.
+/// Files that a sweep removed, and files that remain.
 #[derive(Debug, Default)]
 struct Swept {
     removed: Cleaned,

@@ -1,4 +1,4 @@
-//! The accounts a person has at servers: who this program is to a server that wants to know, and where that is kept.
+//! Login accounts of servers: the account each HTTP server is accessed with, and the vault that stores its tokens.
 
 mod browser;
 mod vault;
@@ -18,14 +18,14 @@ pub use vault::{LazyVault, Place};
 
 use crate::configured::Configuration;
 
-/// The accounts of a command. Nothing is read before a server is dialled, and then only where there is a login at all.
+/// Login accounts of one command. The vault is read only when a server is dialled and a login exists.
 pub struct Accounts {
-    /// What `--account` says.
+    /// Value of `--account`.
     named: Option<String>,
-    /// None where there is no place to keep anything.
+    /// `None` if no user configuration path is known.
     vault: Option<Arc<LazyVault>>,
     configuration: Arc<Configuration>,
-    /// Those that were handed out, which may be renewing when the command ends.
+    /// Accounts opened so far. A token refresh may still be running when the command ends.
     handed: Mutex<Vec<Account>>,
 }
 
@@ -35,7 +35,7 @@ impl Accounts {
         Self { named, vault, configuration, handed: Mutex::default() }
     }
 
-    /// The account at a server. None where its own headers or its address say who asks.
+    /// Returns the account for a server, or `None` if the server's own headers or URL carry credentials.
     pub fn of(&self, name: &str, spec: &HttpSpec) -> Option<Account> {
         if has_own(spec) {
             return None;
@@ -43,7 +43,7 @@ impl Accounts {
         self.open(self.key(name, spec), spec)
     }
 
-    /// The account of this key, whatever `--account` says.
+    /// Opens the account for a key, regardless of `--account`. Returns `None` without a vault.
     pub fn open(&self, key: AccountKey, spec: &HttpSpec) -> Option<Account> {
         let mut net = NetOptions::default();
         net.proxy.clone_from(&spec.proxy);
@@ -59,7 +59,7 @@ impl Accounts {
         Some(account)
     }
 
-    /// Waits until no account is being renewed, but not for long.
+    /// Waits, for a bounded time, until no account is refreshing its tokens.
     pub async fn finish(&self) {
         let handed = std::mem::take(&mut *self.handed.lock().unwrap_or_else(PoisonError::into_inner));
         let mut finishing: JoinSet<()> =
@@ -67,14 +67,14 @@ impl Accounts {
         while finishing.join_next().await.is_some() {}
     }
 
-    /// Whether somebody named the address, or it is in the user's own files: what is in a project's is not.
+    /// Reports whether the URL has an explicit login key or comes from the user's own files, as opposed to a project's.
     fn is_own(&self, key: &AccountKey, spec: &HttpSpec) -> bool {
         let is_users = |layer: Layer| matches!(layer, Layer::Home | Layer::User);
         let entry = || self.configuration.config().ok().and_then(|config| config.server(&key.server));
         spec.login_key.is_some() || entry().is_some_and(|entry| is_users(entry.layer))
     }
 
-    /// Whose login it is: `--account` goes before what the entry says.
+    /// Returns the vault key for a server. `--account` overrides the account named in the entry.
     pub fn key(&self, name: &str, spec: &HttpSpec) -> AccountKey {
         AccountKey {
             server: spec.login_key.clone().unwrap_or_else(|| name.to_owned()),
@@ -82,25 +82,26 @@ impl Accounts {
         }
     }
 
-    /// Where logins are kept.
+    /// Returns the vault that stores logins.
     pub fn vault(&self) -> Option<&Arc<LazyVault>> {
         self.vault.as_ref()
     }
 }
 
-/// Whether a server is told who asks by its own entry, so that no login is shown to it.
+/// Reports whether the server entry carries its own credentials: an `Authorization` header or userinfo in the URL. No
+/// login is sent to such a server.
 pub fn has_own(spec: &HttpSpec) -> bool {
     let is_named = spec.headers.iter().any(|(name, _)| name.eq_ignore_ascii_case("authorization"));
     is_named || !spec.url.username().is_empty() || spec.url.password().is_some()
 }
 
-/// The private file: beside the user's own configuration.
+/// Path of the private token file, next to the user's configuration file.
 fn file(configuration: &Configuration) -> Option<PathBuf> {
     let user = &configuration.places.user;
     (!user.as_os_str().is_empty()).then(|| user.with_file_name("mcp-auth.json"))
 }
 
-/// Unix milliseconds, now.
+/// Returns the current Unix time in milliseconds.
 pub fn now() -> u64 {
     let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
     u64::try_from(since.as_millis()).unwrap_or(u64::MAX)

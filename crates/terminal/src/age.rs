@@ -1,4 +1,4 @@
-//! How long ago something was, or is to come, and how far back to look.
+//! Formats ages and expiry times, and parses periods.
 
 use std::fmt;
 use std::time::{Duration, SystemTime};
@@ -7,18 +7,18 @@ const MINUTE: u64 = 60;
 const HOUR: u64 = 60 * MINUTE;
 const DAY: u64 = 24 * HOUR;
 
-/// How long ago a time was: `2s ago`, `5m ago`, `3h ago`, `4d ago`.
+/// Formats the age of a time: `2s ago`, `5m ago`, `3h ago`, `4d ago`.
 pub struct Ago(pub SystemTime);
 
 impl fmt::Display for Ago {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        // A time to come is one of another clock.
+        // A time in the future comes from another clock: show it as now.
         let (count, unit) = rounded(self.0.elapsed().unwrap_or_default());
         write!(f, "{count}{unit} ago")
     }
 }
 
-/// When something ends: `in 59m`, or `5m ago`.
+/// Formats an expiry time: `in 59m`, or `5m ago`.
 pub struct Ends(pub SystemTime);
 
 impl fmt::Display for Ends {
@@ -43,7 +43,11 @@ fn rounded(time: Duration) -> (u64, char) {
     }
 }
 
-/// Reads `90s`, `15m`, `36h`, `7d` or `2w`.
+/// Parses `90s`, `15m`, `36h`, `7d` or `2w`.
+///
+/// # Errors
+///
+/// Returns a sentence if the text has another form or overflows.
 pub fn period(text: &str) -> Result<Duration, String> {
     let bad = || "a period is written like 90s, 15m, 36h, 7d or 2w".to_owned();
     let unit = match text.chars().last() {

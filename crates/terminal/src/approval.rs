@@ -15,17 +15,21 @@ use crate::failure::{Failure, gutter};
 use crate::session::Session;
 use crate::style::{GOOD, HEADING, QUIET, paint};
 
-/// A server that waits for approval.
+/// A server that awaits approval.
 pub struct Waiting {
     pub server: Configured,
     key: ApprovalKey,
     pub what: Approvable,
-    /// What was approved before, where something was.
+    /// Lines of the version approved before, if there is one.
     before: Option<Vec<String>>,
     pub effects: ApprovalEffects,
 }
 
-/// Those of some servers that wait for approval and can be read. Blocks: what would run is looked at.
+/// Returns the servers that await approval and have a valid entry. Blocks: reads the files that would run.
+///
+/// # Errors
+///
+/// Fails if the stored approvals cannot be read.
 pub fn waiting<'a>(
     servers: impl IntoIterator<Item = &'a Configured>,
     approvals: &Approvals,
@@ -64,7 +68,7 @@ pub fn approvals_failed(error: ApprovalsError) -> Failure {
     Failure::other(format_args!("{error}{cause}")).hint(error.fix())
 }
 
-/// What came of the question about a server, in a line.
+/// Returns the line that reports the user's decision.
 pub fn told(name: &ServerName, consent: Consent) -> String {
     match consent {
         Consent::Given => format!("{} {name}. Undo: wharf revoke {name}", paint(GOOD, "Approved")),
@@ -73,17 +77,21 @@ pub fn told(name: &ServerName, consent: Consent) -> String {
 }
 
 impl Waiting {
-    /// Finds what the approval leads to, given everything that is configured. Blocks.
+    /// Computes the effects of the approval within the configuration. Blocks.
     pub fn among(self, config: &Config) -> Self {
         Self { effects: ApprovalEffects::new(&self.server, config), ..self }
     }
 
-    /// Approves exactly this. Blocks.
+    /// Stores the approval of exactly this version. Blocks.
+    ///
+    /// # Errors
+    ///
+    /// Fails if the approval cannot be stored.
     pub fn approve(&self, approvals: &Approvals) -> Result<(), Failure> {
         approvals.approve(&self.key, &self.what, SystemTime::now()).map_err(approvals_failed)
     }
 
-    /// Everything there is to know, nothing shortened. Lines are escaped.
+    /// Returns the full text to review. Nothing is shortened; lines are escaped.
     pub fn shown(&self) -> String {
         let Self { server, what, before, .. } = self;
         let mut text = format!("\n{}  {}", paint(HEADING, &server.name), paint(QUIET, &server.place));
@@ -94,8 +102,8 @@ impl Waiting {
             None => text.push_str("\nYour own server wants to be started with this project's directory:"),
             Some(_) => text.push_str("\nThis server has changed since you approved it (- before, + now):"),
         }
-        // Every line stands in the gutter, and what a terminal is too narrow for is indented there: no argument passes
-        // for a line of the question.
+        // Every line is in the gutter, and continuation lines are indented within it, so that no argument can imitate a
+        // line of the question.
         let now = what.lines();
         for line in before.iter().flatten().filter(|line| !now.contains(line)) {
             let _ = write!(text, "\n{}", gutter(&format!("- {line}")));

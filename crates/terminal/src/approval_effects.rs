@@ -1,4 +1,4 @@
-//! Effects of an approval beyond what would run: the server that is replaced, and the rules that already allow tools.
+//! Effects of an approval beyond the command that would run: a replaced server, and rules that already allow tools.
 
 use std::fmt::Write as _;
 
@@ -9,22 +9,22 @@ use wharf_spec::ServerName;
 use crate::configured::rules_of;
 use crate::style::{WARNING, paint};
 
-/// The most rules that are listed.
+/// Maximum number of rules listed.
 const MAX_RULES: usize = 10;
 
-/// Effects of an approval beyond what would run.
+/// Effects of an approval beyond the command that would run.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct ApprovalEffects {
-    /// Where the server is defined that this one takes the place of.
+    /// Location of the server definition that this one replaces.
     pub replaces: Option<Place>,
-    /// What already allows its tools: rules, and the entry's own `trust`. Escaped.
+    /// Rules that already allow its tools, and the entry's own `trust`. Escaped.
     pub allowed_by: Vec<String>,
 }
 
 impl ApprovalEffects {
-    /// Finds the effects of approving a server of this configuration. Looks at the file system.
+    /// Computes the effects of approving a server of this configuration. Reads the file system.
     pub fn new(server: &Configured, config: &Config) -> Self {
-        // The server of that name that counts now. It is lower, unless it stays in effect or is this very one.
+        // The server of that name currently in effect. It is replaced only if its layer is lower.
         let current = config.server(server.name.as_str()).filter(|current| current.layer < server.layer);
         let names: Vec<ServerName> = config.servers.iter().map(|server| server.name.clone()).collect();
         let policy = Policy::compile(rules_of(&config.settings), &names);
@@ -40,7 +40,7 @@ impl ApprovalEffects {
         Self { replaces: current.map(|current| current.place.clone()), allowed_by }
     }
 
-    /// Returns the effects as lines to show, each after a line break.
+    /// Returns the effects as lines to show, each preceded by a line break.
     pub fn shown(&self, name: &ServerName) -> String {
         let mut text = String::new();
         if let Some(place) = &self.replaces {
@@ -62,7 +62,7 @@ mod tests {
 
     use super::*;
 
-    /// Loads the user's file and a project's, and finds the effects of approving the project's `docs`.
+    /// Loads a user file and a project file, and returns the effects of approving the project's `docs`.
     fn effects(directory: &Path, user: &str, project: &str) -> ApprovalEffects {
         let project_directory = directory.join("p");
         std::fs::create_dir_all(&project_directory).unwrap();

@@ -1,6 +1,6 @@
-//! The arguments of a call, from words on the command line to one JSON object.
+//! Builds the JSON arguments of a call from command-line words.
 //!
-//! Numbers and nested values are never parsed into anything: what was typed as JSON is sent as it was typed.
+//! Numbers and nested values are not converted: JSON is sent exactly as typed.
 
 mod check;
 mod described;
@@ -21,25 +21,29 @@ pub use described::{Help, example};
 pub use schema::Schema;
 pub use words::Typed;
 
-/// One argument as it was typed.
+/// One argument as typed.
 #[derive(Debug, PartialEq)]
 pub struct Given {
     pub name: String,
     pub value: Value,
 }
 
-/// What was typed for it.
+/// The typed value of an argument.
 #[derive(Debug, PartialEq)]
 pub enum Value {
-    /// Text whose type the tool's schema decides.
+    /// Text that is typed by the tool's schema.
     Text(String),
-    /// JSON that is sent as it is, whatever the schema says.
+    /// JSON that is sent unchanged and not checked against the schema.
     Json(Raw),
-    /// JSON that is a member of an object or of a call.
+    /// JSON from an object or a call expression, checked against the schema.
     Member(Raw),
 }
 
-/// Reads `k=v`, `k:=JSON`, `k=@FILE` and `k:=@FILE`.
+/// Parses `k=v`, `k:=JSON`, `k=@FILE` and `k:=@FILE`.
+///
+/// # Errors
+///
+/// Fails if a word has another form, holds invalid JSON, or names an unreadable file.
 pub fn read_words(words: &[String], cwd: &Path) -> Result<Vec<Given>, Failure> {
     words.iter().map(|word| read_word(word, cwd)).collect()
 }
@@ -70,7 +74,11 @@ fn read_file(name: &str, file: &Path) -> Result<String, Failure> {
     })
 }
 
-/// Reads the object of `--args`.
+/// Parses the object of `--args`.
+///
+/// # Errors
+///
+/// Fails if the text is not a JSON object, or has duplicate members.
 pub fn read_object(text: String) -> Result<Vec<Given>, Failure> {
     let wrong = |error: &dyn std::fmt::Display| Failure::usage(format_args!("--args must be a JSON object: {error}"));
     let object = Raw::parse(text.trim().to_owned()).map_err(|error| wrong(&error))?;
@@ -82,15 +90,18 @@ pub fn read_object(text: String) -> Result<Vec<Given>, Failure> {
     Ok(members.into_iter().map(given).collect())
 }
 
-/// Arguments put together, and what is odd about them without being wrong.
+/// The composed arguments, with warnings.
 #[derive(Debug)]
 pub struct Composed {
     pub arguments: Raw,
     pub warnings: Vec<String>,
 }
 
-/// Puts everything together; what comes later goes before what came earlier. What the schema forbids or misses is named,
-/// all of it at once. What was typed as `name:=JSON` is sent as it is.
+/// Composes the arguments. Later values override earlier ones. Values of `name:=JSON` are sent unchanged.
+///
+/// # Errors
+///
+/// Fails with all problems at once if the schema rejects arguments or requires others.
 pub fn compose(given: Vec<Given>, tool: &str, schema: Option<&Schema>) -> Result<Composed, Failure> {
     let mut last: Vec<Given> = Vec::new();
     for next in given {

@@ -7,11 +7,11 @@ use wharf::ToolStats;
 use crate::clock::Took;
 use crate::columns::Side;
 
-/// The headings of [`numbers`].
+/// Headings of [`numbers`].
 pub const NUMBERS: [(&str, Side); 5] =
     [("CALLS", Side::Right), ("ERRORS", Side::Right), ("P50", Side::Right), ("P90", Side::Right), ("P99", Side::Right)];
 
-/// What is counted of a tool, as cells.
+/// Returns the statistics of a tool as table cells.
 pub fn numbers(stats: &ToolStats) -> [String; 5] {
     let took = |micros: u64| Took(Duration::from_micros(micros)).to_string();
     let times = [stats.p50_us, stats.p90_us, stats.p99_us].map(took);

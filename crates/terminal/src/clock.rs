@@ -1,11 +1,11 @@
-//! Times and durations as people and files want them.
+//! Formats and parses times and durations.
 
 use std::fmt;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use wharf_spec::Timestamp;
 
-/// A duration for people: `12 ms`, `1.3 s`.
+/// Formats a duration: `12 ms`, `1.3 s`.
 pub struct Took(pub Duration);
 
 impl fmt::Display for Took {
@@ -17,22 +17,22 @@ impl fmt::Display for Took {
     }
 }
 
-/// Whole milliseconds, for documents.
+/// Returns whole milliseconds, for documents.
 pub fn millis(duration: Duration) -> u64 {
     u64::try_from(duration.as_millis()).unwrap_or(u64::MAX)
 }
 
-/// A time in Unix milliseconds. What no calendar shows is as late as one does.
+/// Converts Unix milliseconds to a time. Clamps to the end of the year 9999.
 pub fn unix_time(millis: u64) -> SystemTime {
     UNIX_EPOCH + Duration::from_millis(millis.min(253_402_300_799_000))
 }
 
-/// A time as RFC 3339 has it, in UTC, to the millisecond.
+/// Formats a time as RFC 3339 in UTC, to the millisecond.
 pub fn timestamp(time: SystemTime) -> String {
     Timestamp(time).to_string()
 }
 
-/// The time that [`timestamp`] has written so.
+/// Parses the output of [`timestamp`].
 pub fn time_of(text: &str) -> Option<SystemTime> {
     let (date, time) = text.strip_suffix('Z')?.split_once('T')?;
     let (hours, millis) = time.split_once('.')?;
@@ -42,14 +42,14 @@ pub fn time_of(text: &str) -> Option<SystemTime> {
     if !(1970..=9999).contains(&year) || !(1..=12).contains(&month) || !(1..=31).contains(&day) {
         return None;
     }
-    // Years that begin in March have their odd day at the end.
+    // In years that begin in March, the leap day is the last day.
     let (year, month) = if month < 3 { (year - 1, month + 9) } else { (year, month - 3) };
     let days = year * 365 + year / 4 - year / 100 + year / 400 + (153 * month + 2) / 5 + day - 1 - 719_468;
     let seconds = days * 86_400 + hour * 3600 + minute * 60 + second;
     Some(unix_time(seconds * 1000 + number(millis)?.min(999)))
 }
 
-/// The time of day in UTC, to the second.
+/// Formats the time of day in UTC, to the second.
 pub fn time_of_day(time: SystemTime) -> String {
     let seconds = time.duration_since(UNIX_EPOCH).unwrap_or_default().as_secs() % 86_400;
     format!("{:02}:{:02}:{:02}", seconds / 3600, seconds / 60 % 60, seconds % 60)

@@ -1,29 +1,29 @@
-//! Tables of several columns, fitted to the width there is.
+//! Tables of several columns, fitted to the terminal width.
 
 use unicode_width::UnicodeWidthStr as _;
 
 use crate::style::{QUIET, paint};
 use crate::table::cut;
 
-/// What stands between two columns.
+/// Spaces between two columns.
 const GAP: usize = 2;
-/// A column of less than this says nothing.
+/// Minimum useful width of a column.
 const LEAST: usize = 10;
 
-/// Which side of its column a cell stands on.
+/// Alignment of a column.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Side {
     Left,
     Right,
 }
 
-/// Headings of columns that all stand on the left.
+/// Returns left-aligned headings.
 pub fn left<const N: usize>(headings: [&str; N]) -> [(&str, Side); N] {
     headings.map(|heading| (heading, Side::Left))
 }
 
-/// The rows under their headings as lines; cells are escaped already. The last columns give way where there is not
-/// enough room: they are cut, and those that would say nothing are left out. `dress` puts a finished cell in its style.
+/// Renders escaped rows under their headings. If the width is too small, the last columns are truncated, then omitted.
+/// `dress` styles a finished cell.
 pub fn columns<const N: usize>(
     headings: [(&str, Side); N],
     rows: &[[String; N]],
@@ -43,14 +43,14 @@ pub fn columns<const N: usize>(
     text
 }
 
-/// How wide each column is: as wide as it wants to be while there is room, the rest for the one after that.
+/// Returns the width of each column. Columns get their natural width from left to right until the space runs out.
 fn fitted(natural: &[usize], width: Option<usize>) -> Vec<usize> {
     let Some(mut room) = width else { return natural.to_vec() };
     let mut widths = Vec::new();
     for (at, wanted) in natural.iter().enumerate() {
         let gap = if at == 0 { 0 } else { GAP };
         let left = room.saturating_sub(gap);
-        // A third is kept for the last of all, where that is enough to say something.
+        // Reserve up to a third for the last column if that makes it wide enough.
         let last = natural.get(at + 1).filter(|_| at + 2 == natural.len()).map(|last| (*last).min(left / 3));
         let kept = last.filter(|last| *last >= LEAST.min(natural[at + 1])).map_or(0, |last| last + GAP);
         let given = (*wanted).min(left.saturating_sub(kept));

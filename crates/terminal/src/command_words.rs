@@ -2,7 +2,7 @@
 
 use clap::{Arg, Command};
 
-/// The option of this spelling, where its value is the next word.
+/// Returns the option with this spelling if its value is the next word.
 pub fn option<'a>(root: &'a Command, command: &'a Command, word: &str) -> Option<&'a Arg> {
     let is = |argument: &&Arg| match word.strip_prefix("--") {
         Some(long) => argument.get_long_and_visible_aliases().is_some_and(|names| names.contains(&long)),
@@ -12,7 +12,7 @@ pub fn option<'a>(root: &'a Command, command: &'a Command, word: &str) -> Option
     known.filter(|argument| argument.get_action().takes_values())
 }
 
-/// The argument at a position; the last one may take all the rest.
+/// Returns the argument at a position. The last one may be repeated.
 pub fn positional(command: &Command, position: usize) -> Option<&Arg> {
     let several = |argument: &&Arg| argument.get_num_args().is_some_and(|range| range.max_values() > 1);
     let repeated = |argument: &&Arg| several(argument) || matches!(argument.get_action(), clap::ArgAction::Append);

@@ -1,4 +1,4 @@
-//! What is configured, as commands need it: where it is looked for, and entries that a host can keep.
+//! The configuration as commands use it: its location, and entries resolved for a host.
 
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, OnceLock};
@@ -17,10 +17,10 @@ use crate::failure::{Failure, Kind};
 use crate::nearest::suggestion;
 use crate::servers::shown_word;
 
-/// Which configuration counts.
+/// Options that select the configuration.
 #[derive(Debug, Clone, Default, Args)]
 pub struct ConfigArgs {
-    /// Read this file above all others: JSON with comments, YAML or TOML; may be repeated
+    /// Read this file above all others: JSON with comments, YAML or TOML; repeatable
     #[arg(
         long = "config",
         visible_alias = "mcp-config",
@@ -29,30 +29,30 @@ pub struct ConfigArgs {
         help_heading = "Configuration"
     )]
     files: Vec<PathBuf>,
-    /// Read no other file for servers than those of --config
+    /// Read servers only from the files of --config
     #[arg(long, global = true, help_heading = "Configuration")]
     only_config: bool,
-    /// Fail where anything in the configuration is wrong
+    /// Fail on any problem in the configuration
     #[arg(long, global = true, help_heading = "Configuration")]
     strict_config: bool,
 }
 
 impl ConfigArgs {
-    /// This file and no other.
+    /// Returns options that select only this file.
     pub fn only(file: impl Into<PathBuf>) -> Self {
         Self { files: vec![file.into()], only_config: true, ..Self::default() }
     }
 }
 
-/// What is configured. Nothing is read before somebody asks.
+/// The configuration, loaded on first use.
 pub struct Configuration {
     pub places: Places,
-    /// Where a program keeps what it knows; nowhere without a home.
+    /// State directory. `None` without a home directory.
     pub state: Option<PathBuf>,
     pub around: Surroundings,
-    /// What `--account` says, which goes before what entries say.
+    /// Value of `--account`, which overrides the entries.
     pub account: Option<String>,
-    /// Whoever looks at the files again does so with this, so that all know what a file said before it broke.
+    /// Shared reader of the files. It remembers the last valid content of each.
     pub reader: Reader,
     console: Arc<Console>,
     strict: bool,
@@ -66,8 +66,12 @@ impl Configuration {
         Self { places, state, around: around.clone(), account: None, reader, console, strict, loaded: OnceLock::new() }
     }
 
-    /// Everything that is configured; read once. The first time, what is wrong with files is told as warnings; what is
-    /// wrong with a server is told by whoever wants to use it.
+    /// Returns the configuration, loaded once. The first call prints warnings about problems of files. Errors of a
+    /// server are reported when the server is used.
+    ///
+    /// # Errors
+    ///
+    /// Fails if a named file is missing, or in strict mode if there is any problem.
     pub fn config(&self) -> Result<&Arc<Config>, Failure> {
         let mut is_new = false;
         let config = self.loaded.get_or_init(|| {
@@ -79,7 +83,7 @@ impl Configuration {
         {
             return Err(self.strictly(first, config.problems.len()));
         }
-        // Somebody named it, so they want what it says.
+        // A file that was named explicitly must exist.
         if let Some(missing) = config.problems.iter().find(|problem| problem.code == "missing_file") {
             return Err(broken(missing));
         }
@@ -92,7 +96,7 @@ impl Configuration {
         Ok(config)
     }
 
-    /// What is wrong, as the end of a command that may not go on.
+    /// Returns the failure of strict mode.
     fn strictly(&self, first: &Problem, count: usize) -> Failure {
         let failure = broken(first);
         match count {
@@ -101,13 +105,20 @@ impl Configuration {
         }
     }
 
-    /// The server of this name, ready to be kept. Fails, saying what to do, where there is none, or it is switched off,
-    /// broken or not approved.
+    /// Resolves the server of this name.
+    ///
+    /// # Errors
+    ///
+    /// Fails if it does not exist, is disabled, invalid or not approved, or cannot be resolved.
     pub async fn entry(&self, name: &str) -> Result<ServerEntry, Failure> {
         self.entry_of(self.find(name)?).await
     }
 
-    /// This server, ready to be kept.
+    /// Resolves this server.
+    ///
+    /// # Errors
+    ///
+    /// Fails if it is disabled, invalid or not approved, or cannot be resolved.
     pub async fn entry_of(&self, server: &Configured) -> Result<ServerEntry, Failure> {
         let config = self.config()?;
         if let Some(failure) = refusal(server) {
@@ -117,7 +128,11 @@ impl Configuration {
         self.resolve(vec![server], config).await.pop().unwrap_or_else(|| Err(Failure::other("it was lost on the way")))
     }
 
-    /// The server of this name, whatever may be wrong with it.
+    /// Finds the server of this name, even if it is not usable.
+    ///
+    /// # Errors
+    ///
+    /// Fails if there is no such server.
     pub fn find(&self, name: &str) -> Result<&Configured, Failure> {
         let config = self.config()?;
         config.server(name).ok_or_else(|| {
@@ -129,7 +144,11 @@ impl Configuration {
         })
     }
 
-    /// All servers that are switched on and approved, and why the others that were meant to be are not there.
+    /// Resolves all enabled and approved servers. Returns the entries and the failures.
+    ///
+    /// # Errors
+    ///
+    /// Fails if the configuration cannot be read.
     pub async fn entries(&self) -> Result<(Vec<ServerEntry>, Vec<Failure>), Failure> {
         let config = self.config()?;
         let wanted = config.servers.iter().filter(|server| server.admission() == Admission::Enabled).cloned().collect();
@@ -143,8 +162,8 @@ impl Configuration {
         Ok((entries, failures))
     }
 
-    /// Expands servers, in their order. One that needs a secret has a thread of its own, since that may take as long as
-    /// the program that knows it; nobody else waits for it there.
+    /// Resolves servers, in their order. A server with a secret is resolved on its own thread, because the secret
+    /// command may take long and must not delay the others.
     pub async fn resolve(&self, servers: Vec<Configured>, config: Arc<Config>) -> Vec<Result<ServerEntry, Failure>> {
         let mut waiting = Vec::new();
         for server in servers {
@@ -159,7 +178,7 @@ impl Configuration {
             let (done, resolved) = oneshot::channel();
             if needs_secret {
                 std::thread::spawn(move || {
-                    // Nobody may be waiting any more.
+                    // The receiver may have been dropped.
                     let _ = done.send(work());
                 });
             } else {
@@ -174,7 +193,7 @@ impl Configuration {
         all
     }
 
-    /// The servers whose messages are to be shown because their entries say so. Nothing is read to find out.
+    /// Returns the servers with `debug` in their entries or the settings. Does not load the configuration.
     pub fn debugging(&self) -> Vec<String> {
         let Some(config) = self.loaded.get() else { return Vec::new() };
         let says_so = |server: &&Configured| {
@@ -183,10 +202,10 @@ impl Configuration {
         config.servers.iter().filter(says_so).map(|server| server.name.to_string()).collect()
     }
 
-    /// Where `${secret:NAME}` comes from.
+    /// Returns the store behind `${secret:NAME}`.
     pub fn secrets(&self, settings: &Settings) -> SecretStore {
         let user = &self.places.user;
-        // Without a home there is no such file: a bare file name would be one of the working directory.
+        // Without a home directory there is no such file: a bare file name would refer to the working directory.
         let file = if user.as_os_str().is_empty() { PathBuf::new() } else { user.with_file_name("secrets.json") };
         let store = SecretStore::new(file, self.around.clone());
         match &settings.secret_command {
@@ -195,22 +214,26 @@ impl Configuration {
         }
     }
 
-    /// The rules that hold.
+    /// Returns the permission rules in effect.
+    ///
+    /// # Errors
+    ///
+    /// Fails if the configuration cannot be read.
     pub fn rules(&self) -> Result<Vec<SourcedRule>, Failure> {
         Ok(rules_of(&self.config()?.settings))
     }
 
-    /// Whether anything that is wrong is fatal.
+    /// Reports whether any problem is an error (`--strict-config`).
     pub fn is_strict(&self) -> bool {
         self.strict
     }
 }
 
-/// The rules that hold by these settings.
+/// Returns the permission rules of these settings.
 pub fn rules_of(settings: &Settings) -> Vec<SourcedRule> {
     let mut rules = sourced(&settings.rules);
     if settings.unread {
-        // What it forbids is not known, so nothing is called before it is mended.
+        // The rules of the unreadable file are unknown, so deny every call until it is fixed.
         let place = "a file of yours that cannot be read: wharf validate".to_owned();
         rules.push(SourcedRule {
             rule: Rule::new("mcp__*", Action::Deny),
@@ -220,10 +243,10 @@ pub fn rules_of(settings: &Settings) -> Vec<SourcedRule> {
     rules
 }
 
-/// The rules of a project that cannot be read, and what is done instead, each in a line.
+/// Returns a warning for each project rule that cannot be parsed, with its consequence.
 pub fn unreadable_rules(settings: &Settings) -> Vec<String> {
     let policy = Policy::compile(rules_of(settings), &[]);
-    // One without any name was reported when its file was read.
+    // A rule without a tool name was reported when its file was loaded.
     let is_named = |problem: &&wharf_policy::Problem| !problem.rule.rule.tool.is_empty();
     let unreadable = policy.problems().iter().filter(|problem| problem.is_unreadable() && !problem.is_fatal());
     let unreadable = unreadable.filter(is_named);
@@ -233,7 +256,7 @@ pub fn unreadable_rules(settings: &Settings) -> Vec<String> {
     unreadable.map(told).collect()
 }
 
-/// Whether an entry needs a secret that is kept elsewhere.
+/// Reports whether an entry refers to a stored secret.
 pub fn refers_to_secret(server: &Configured) -> bool {
     server.described.as_ref().is_ok_and(|described| {
         described.references().iter().any(|reference| matches!(reference.to, Referred::Secret(_)))
@@ -256,28 +279,28 @@ fn expanded(
     server.resolve(&with).map_err(|problems| problems_of(server.name.as_str(), &problems))
 }
 
-/// What begins the key of a project's server, which goes by its name in that project.
+/// Prefix of the login key of a project's server.
 const PROJECT: &str = "project:";
 
-/// What a server's logins are kept under, where that is not its name: one that somebody else brings along has logins of
-/// its own, whatever it calls itself.
+/// Returns the login key of a server, if it is not its name. A project's server has its own logins, separate from those
+/// of a user's server with the same name.
 pub fn login_key(server: &Configured) -> Option<String> {
     let key = || format!("{PROJECT}{}", filed_key(&server.place.file, server.name.as_str()));
     server.layer.needs_approval().then(key)
 }
 
-/// The file and the name of a project's server, where that is what logins are kept under.
+/// Splits the login key of a project's server into file and name.
 pub fn of_project(key: &str) -> Option<(&str, &str)> {
     key.strip_prefix(PROJECT)?.rsplit_once(':')
 }
 
-/// What logins of an entry of some file are kept under: `FILE:NAME`, as it may be typed anywhere.
+/// Returns the login key of an entry of a file: `FILE:NAME`, with a canonical path.
 pub fn filed_key(file: &Path, name: &str) -> String {
     let file = file.canonicalize().unwrap_or_else(|_| file.to_owned());
     format!("{}:{name}", file.display())
 }
 
-/// An entry that says under what its logins are kept, and which of them is used.
+/// Sets the login key and the account of an entry.
 pub fn with_login(mut entry: ServerEntry, key: Option<String>, account: Option<String>) -> ServerEntry {
     if let ServerSpec::Http(spec) = &mut entry.spec {
         spec.login_key = key.or(spec.login_key.take());
@@ -286,7 +309,7 @@ pub fn with_login(mut entry: ServerEntry, key: Option<String>, account: Option<S
     entry
 }
 
-/// Rules as they are decided by.
+/// Converts rules of the configuration to policy rules.
 pub fn sourced(rules: &[RuleText]) -> Vec<SourcedRule> {
     let rule = |text: &RuleText| SourcedRule {
         rule: Rule {
@@ -303,10 +326,10 @@ pub fn sourced(rules: &[RuleText]) -> Vec<SourcedRule> {
     rules.iter().map(rule).collect()
 }
 
-/// What to do where nothing is configured.
+/// Hint if no server is configured.
 pub const ADD: &str = "add one: wharf add NAME -- COMMAND ARGS…, or wharf add NAME URL; or wharf import";
 
-/// Where configuration is looked for, and where a program keeps what it knows.
+/// Returns the configuration paths and the state directory.
 pub fn whereabouts(args: &ConfigArgs, around: &Surroundings) -> (Places, Option<PathBuf>) {
     let state = directory(around, "XDG_STATE_HOME", ".local/state");
     (places(args, around, state.as_deref()), state)
@@ -317,13 +340,12 @@ fn directory(around: &Surroundings, variable: &str, under: &str) -> Option<PathB
     named.or_else(|| home(around).map(|home| home.join(under))).map(|path| path.join("wharf"))
 }
 
-/// The home directory. A relative one is ignored: it would be looked for in the working directory, and then files of a
-/// project would pass for the user's own.
+/// Returns the home directory. Ignores a relative one, which would make files of the project pass for the user's own.
 pub fn home(around: &Surroundings) -> Option<PathBuf> {
     around.var("HOME").map(PathBuf::from).filter(|home| home.is_absolute())
 }
 
-/// Variables that name a directory of the user's by a relative path, and are ignored therefore.
+/// Returns the variables that are ignored because they name a directory by a relative path.
 pub fn ignored_variables(around: &Surroundings) -> impl Iterator<Item = (&'static str, PathBuf)> {
     ["HOME", "XDG_CONFIG_HOME", "XDG_STATE_HOME", "XDG_RUNTIME_DIR"].into_iter().filter_map(|name| {
         let path = around.var(name).map(PathBuf::from)?;
@@ -350,7 +372,7 @@ fn places(args: &ConfigArgs, around: &Surroundings, state: Option<&Path>) -> Pla
     }
 }
 
-/// An action that was checked when it was read.
+/// Converts an action, which was validated on loading.
 fn action(word: &str) -> Action {
     match word {
         "allow" => Action::Allow,
@@ -359,7 +381,7 @@ fn action(word: &str) -> Action {
     }
 }
 
-/// Why a server may not be used, if it may not.
+/// Returns the reason that a server may not be used, if there is one.
 pub fn refusal(server: &Configured) -> Option<Failure> {
     let name = &server.name;
     if let Err(problems) = &server.described {
@@ -377,7 +399,7 @@ pub fn refusal(server: &Configured) -> Option<Failure> {
     Some(failure.about(name.as_str()).hint(format_args!("it stands in {}", server.place)))
 }
 
-/// Why a server waits for an approval that was never given.
+/// Returns the reason that a server needs approval.
 pub fn unapproved(server: &Configured) -> &'static str {
     match server.layer.needs_approval() {
         true => "the project brings it along, and you have not approved it",
@@ -385,7 +407,7 @@ pub fn unapproved(server: &Configured) -> &'static str {
     }
 }
 
-/// One problem as a line: where, what, what to do.
+/// Formats a problem on one line: location, text and fix.
 pub fn told(problem: &Problem) -> String {
     match &problem.fix {
         Some(fix) => format!("{problem}; {fix}"),
@@ -393,14 +415,14 @@ pub fn told(problem: &Problem) -> String {
     }
 }
 
-/// A problem as the end of a command.
+/// Converts a problem to a failure.
 pub fn broken(problem: &Problem) -> Failure {
     let failure = Failure::usage(problem);
     let failure = problem.fix.iter().fold(failure, |failure, fix| failure.hint(fix));
     problem.server.iter().fold(failure, |failure, server| failure.about(server))
 }
 
-/// What is wrong with a server, as the end of a command.
+/// Converts the problems of a server to a failure.
 pub fn problems_of(server: &str, problems: &[Problem]) -> Failure {
     match problems.split_first() {
         None => Failure::usage("it cannot be read").about(server),

@@ -1,8 +1,8 @@
-//! The two streams people see: stdout is data, stderr is talk.
+//! Terminal output: data on stdout, messages on stderr.
 //!
-//! Owns the one line on stderr that updates itself, and takes it away before anything else is written. While a person
-//! is being asked, that line stays away and asides wait. While a line is being edited, all of it goes above that line.
-//! Whatever comes from a server is escaped before it gets here.
+//! Owns the self-updating status line on stderr and erases it before other output. While a question is open, the status
+//! line is hidden and log lines are deferred. While the line editor is active, all output goes above the edited line.
+//! Server text must be escaped by the caller.
 
 use std::fmt::Display;
 use std::io::{self, IsTerminal as _, Write};
@@ -18,17 +18,17 @@ use crate::failure::Failure;
 use crate::style::{WARNING, paint};
 use crate::table::cut;
 
-/// How to talk.
+/// Output settings of a command.
 #[derive(Debug, Clone, Copy)]
 pub struct Manner {
-    /// Data goes out as JSON documents.
+    /// Print data as JSON documents.
     pub json: bool,
-    /// Wire messages and steps are shown.
+    /// Show wire messages and internal steps.
     pub debug: bool,
     pub color: ColorChoice,
 }
 
-/// Where everything that is shown goes through.
+/// The single output path of the program.
 pub struct Console {
     pub manner: Manner,
     data_terminal: bool,
@@ -37,37 +37,37 @@ pub struct Console {
     above: Mutex<Option<Arc<dyn Above>>>,
 }
 
-/// The updating line, and what waits for the end of a question.
+/// State of the status line, and log lines deferred while a question is open.
 #[derive(Debug, Default)]
 struct Status {
     shown: bool,
     at: Option<Instant>,
-    /// Whether a person is being asked.
+    /// True while a question is open.
     asking: bool,
-    /// Asides that came meanwhile.
+    /// Log lines received while the question is open.
     kept: Vec<String>,
-    /// How many more there were than can be kept.
+    /// Number of log lines dropped because the limit was reached.
     lost: usize,
 }
 
-/// Where everything goes while a line is being edited.
+/// Output sink that prints above the line being edited.
 pub trait Above: Send + Sync {
-    /// Puts lines above that line. Returns at once.
+    /// Prints lines above the edited line. Does not block.
     fn print(&self, text: String);
 
-    /// The same for lines that nobody waits for, of which some may be dropped. Returns at once.
+    /// Prints log lines, some of which may be dropped under load. Does not block.
     fn aside(&self, text: String);
 
-    /// Changes the line that updates itself, or takes it away.
+    /// Replaces the status line, or removes it.
     fn status(&self, line: Option<String>);
 }
 
-/// A person being asked. Dropped, it lets everybody else talk again.
+/// Guard of an open question. Dropping it prints the deferred log lines.
 pub struct Floor<'a>(&'a Console);
 
-/// A line that changes more often than this only tires the eye.
+/// Minimum interval between two updates of the status line.
 const STATUS_EVERY: Duration = Duration::from_millis(80);
-/// The most asides that wait for the end of a question.
+/// Maximum number of log lines deferred while a question is open.
 const MOST_KEPT: usize = 1_000;
 
 impl Console {
@@ -81,28 +81,28 @@ impl Console {
         }
     }
 
-    /// From now on everything goes above a line that is being edited. For where data goes to a terminal.
+    /// Routes all output above a line that is being edited. Requires stdout to be a terminal.
     pub fn attach(&self, above: Arc<dyn Above>) {
         self.clear();
         *self.above.lock().unwrap_or_else(PoisonError::into_inner) = Some(above);
     }
 
-    /// Nothing is being edited any more.
+    /// Restores direct output after editing.
     pub fn detach(&self) {
         *self.above.lock().unwrap_or_else(PoisonError::into_inner) = None;
     }
 
-    /// Where data goes, if above a line.
+    /// Returns the overlay for data, if one is attached.
     fn above(&self) -> Option<Arc<dyn Above>> {
         self.above.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
-    /// Where talk goes, if above a line: not where somebody has led it elsewhere.
+    /// Returns the overlay for messages, if one is attached and stderr is not redirected.
     fn above_talk(&self) -> Option<Arc<dyn Above>> {
         self.above().filter(|_| self.talk_terminal)
     }
 
-    /// A text with its colours, where there are to be any.
+    /// Renders a text, without its colours unless the colour setting allows them on stdout.
     pub fn colored(&self, text: impl Display) -> String {
         let choice = match self.manner.color {
             ColorChoice::Auto => AutoStream::choice(&io::stdout()),
@@ -114,24 +114,24 @@ impl Console {
         }
     }
 
-    /// The width that data has to fit into; none in a pipe.
+    /// Width of the terminal on stdout, or `None` if stdout is not a terminal.
     pub fn width(&self) -> Option<usize> {
         let (Width(columns), _) = self.data_terminal.then(|| terminal_size_of(io::stdout()))??;
         Some(usize::from(columns))
     }
 
-    /// The width that talk has to fit into; none in a pipe.
+    /// Width of the terminal on stderr, or `None` if stderr is not a terminal.
     pub fn talk_width(&self) -> Option<usize> {
         let (Width(columns), _) = self.talk_terminal.then(|| terminal_size_of(io::stderr()))??;
         Some(usize::from(columns))
     }
 
-    /// Whether a line that updates itself is seen by anybody.
+    /// Reports whether a status line is visible.
     pub fn has_status(&self) -> bool {
         self.talk_terminal
     }
 
-    /// Writes data for people, as it is.
+    /// Writes human-readable data to stdout verbatim.
     pub fn print(&self, text: impl Display) -> Result<(), Failure> {
         if let Some(above) = self.above() {
             above.print(self.colored(text));
@@ -144,11 +144,11 @@ impl Console {
         })
     }
 
-    /// Writes data in the place of the lines written last, this many of them. For a terminal only.
+    /// Replaces the last `lines` lines on stdout. Terminals only.
     pub fn redraw(&self, lines: usize, text: impl Display) -> Result<(), Failure> {
         self.write(|| {
             if lines > 0 {
-                // Not by way of the stream that takes colours away: it would take this away as well.
+                // Bypasses the stream that strips colours: it would strip this sequence too.
                 write!(io::stdout(), "\x1b[{lines}A\x1b[J")?;
             }
             let mut out = AutoStream::new(io::stdout().lock(), self.manner.color);
@@ -157,7 +157,7 @@ impl Console {
         })
     }
 
-    /// Writes one JSON document on a line of its own.
+    /// Writes one JSON document on its own line.
     pub fn document(&self, document: &impl Serialize) -> Result<(), Failure> {
         let text = serde_json::to_string(document).map_err(Failure::other)?;
         let text = if self.data_terminal { harmless(&text) } else { text };
@@ -178,7 +178,7 @@ impl Console {
         write().map_err(Failure::stdout)
     }
 
-    /// Says something beside the data, as one or several lines.
+    /// Prints a message of one or more lines to stderr.
     pub fn say(&self, text: impl Display) {
         if let Some(above) = self.above_talk() {
             return above.print(self.colored(text));
@@ -190,11 +190,11 @@ impl Console {
 
     fn write_talk(&self, text: impl Display) {
         let mut err = AutoStream::new(io::stderr().lock(), self.manner.color);
-        // Nobody listens: nothing to be done, and nobody to be told.
+        // Ignored: a failed write to stderr cannot be reported.
         let _ = writeln!(err, "{text}");
     }
 
-    /// Says something that nobody waits for, such as what a server logs. It does not break into a question.
+    /// Prints a log line, such as server output. While a question is open, the line is deferred.
     pub fn aside(&self, text: impl Display) {
         if let Some(above) = self.above_talk() {
             return above.aside(self.colored(text));
@@ -210,8 +210,8 @@ impl Console {
         }
     }
 
-    /// Gives the terminal to a question: until the floor is dropped there is no updating line and no aside. Where
-    /// everything goes above a line, there is room for all.
+    /// Reserves the terminal for a question. Until the guard is dropped, the status line is hidden and log lines are
+    /// deferred. Output above an edited line is not affected.
     pub fn take_floor(&self) -> Floor<'_> {
         let mut status = self.lock();
         self.wipe(&mut status);
@@ -219,12 +219,12 @@ impl Console {
         Floor(self)
     }
 
-    /// Warns of something that did not stop the command.
+    /// Warns about a problem that does not stop the command.
     pub fn warn(&self, text: impl Display) {
         self.say(format_args!("{} {text}", paint(WARNING, "warning:")));
     }
 
-    /// Shows a line that the next one replaces. On a terminal only.
+    /// Shows a status line that the next one replaces. Terminals only.
     pub fn status(&self, text: &str) {
         if !self.talk_terminal {
             return;
@@ -243,7 +243,7 @@ impl Console {
         (status.shown, status.at) = (true, Some(now));
     }
 
-    /// Takes the updating line away.
+    /// Removes the status line.
     pub fn clear(&self) {
         if let Some(above) = self.above() {
             return above.status(None);
@@ -278,7 +278,8 @@ impl Drop for Floor<'_> {
     }
 }
 
-/// The same JSON with whatever could act on a terminal written as an escape. What is not ASCII stands inside strings.
+/// Replaces characters that could control a terminal with JSON escapes. Non-ASCII characters occur only inside JSON
+/// strings.
 fn harmless(json: &str) -> String {
     let mut text = String::with_capacity(json.len());
     for letter in json.chars() {
@@ -311,7 +312,7 @@ mod tests {
         assert_eq!(before, after);
     }
 
-    /// Writes down what comes.
+    /// Records its calls.
     #[derive(Default)]
     struct Notes(Mutex<Vec<String>>);
 

@@ -1,4 +1,4 @@
-//! Blocks of content as text: what a person reads, and what goes under `output`.
+//! Converts content blocks to text, for the terminal and the `output` member.
 
 use std::path::PathBuf;
 
@@ -7,14 +7,18 @@ use wharf_wire::{Content, ResourceContents};
 use crate::failure::Failure;
 use crate::saving::Shelf;
 
-/// The text of all blocks, a line break between them; what is not text becomes a reference with type and size.
+/// Returns the text of all blocks, separated by line breaks. Other content becomes a reference with type and size.
 ///
-/// Untrusted: whoever shows it escapes it.
+/// The result is untrusted: the caller must escape it before printing.
 pub fn text_view(blocks: &[Content]) -> String {
     blocks.iter().map(block_text).collect::<Vec<_>>().join("\n")
 }
 
-/// The same; where there is a shelf, what is not text is saved on it, and the reference says where.
+/// Like [`text_view`], but saves binary content if there is a shelf, and adds the path to the reference.
+///
+/// # Errors
+///
+/// Fails if a file cannot be written.
 pub fn text_saving(blocks: &[Content], mut shelf: Option<&mut Shelf>) -> Result<String, Failure> {
     let texts = blocks.iter().map(|block| {
         let file = saved_block(block, shelf.as_deref_mut())?;
@@ -23,7 +27,11 @@ pub fn text_saving(blocks: &[Content], mut shelf: Option<&mut Shelf>) -> Result<
     Ok(texts.collect::<Result<Vec<_>, Failure>>()?.join("\n"))
 }
 
-/// The same for the contents of resources.
+/// Like [`text_saving`], for the contents of resources.
+///
+/// # Errors
+///
+/// Fails if a file cannot be written.
 pub fn resources_saving(contents: &[ResourceContents], mut shelf: Option<&mut Shelf>) -> Result<String, Failure> {
     let texts = contents.iter().map(|contents| {
         let file = saved_resource(contents, shelf.as_deref_mut())?;
@@ -52,7 +60,7 @@ fn saved_resource(contents: &ResourceContents, shelf: Option<&mut Shelf>) -> Res
     }
 }
 
-/// A reference, and where what it stands for lies now.
+/// Adds the path of a saved file to a reference.
 fn with_file(reference: String, file: Option<PathBuf>) -> String {
     match (file, reference.strip_suffix(']')) {
         (Some(file), Some(open)) => format!("{open}, saved as {}]", file.display()),
@@ -72,7 +80,7 @@ fn block_text(block: &Content) -> String {
     }
 }
 
-/// The contents of a resource: its text, or a reference to its bytes.
+/// Returns the text of a resource, or a reference to its binary content.
 pub fn resource_text(contents: &ResourceContents) -> String {
     match &contents.text {
         Some(text) => text.clone(),
@@ -80,7 +88,7 @@ pub fn resource_text(contents: &ResourceContents) -> String {
     }
 }
 
-/// Where a resource is, what it is, and how large.
+/// Returns URI, type and size of a resource.
 fn reference(contents: &ResourceContents) -> String {
     let size = match (&contents.text, &contents.blob) {
         (Some(text), _) => text.len(),
@@ -93,12 +101,12 @@ fn listed(mime_type: &Option<String>) -> String {
     mime_type.as_ref().map(|kind| format!(", {kind}")).unwrap_or_default()
 }
 
-/// How many bytes a Base64 text stands for.
+/// Returns the decoded size of a Base64 text.
 fn decoded(base64: &str) -> usize {
     base64.trim_end_matches('=').len() * 3 / 4
 }
 
-/// A number of bytes for people.
+/// Formats a number of bytes.
 struct Size(usize);
 
 impl std::fmt::Display for Size {

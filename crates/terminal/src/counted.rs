@@ -1,8 +1,8 @@
-//! How many there are of something.
+//! Formats counts.
 
 use std::fmt;
 
-/// A number and what is counted, with an `s` where it is not one: `1 tool`, `3 tools`.
+/// Formats a number and its noun, with a plural `s`: `1 tool`, `3 tools`.
 pub struct Counted<N>(pub N, pub &'static str);
 
 impl<N: fmt::Display + PartialEq + From<u8>> fmt::Display for Counted<N> {

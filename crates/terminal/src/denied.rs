@@ -1,6 +1,6 @@
-//! Deny rules for what a person asks of a server directly: reading, watching and listing resources and prompts.
+//! Applies deny rules to commands that read, watch or list resources and prompts.
 //!
-//! A command that a person types is consent, so that nothing is asked about. What rules deny stays denied.
+//! A command typed by the user is consent, so there is no prompt. Deny rules still apply.
 
 use serde_json::{Value, json};
 use wharf_policy::{Attempt, Policy, Risk, Verdict};
@@ -10,8 +10,12 @@ use wharf_wire::Raw;
 use crate::failure::{Failure, Kind};
 use crate::session::Session;
 
-/// Errs if a rule denies the use of a server by the tool of this name, called with these arguments. The tools are those
-/// that a model has for the same: `ReadMcpResource` and its kin.
+/// Fails if a rule denies the tool of this name with these arguments. The tools are those that a model has for the same
+/// purpose, such as `ReadMcpResource`.
+///
+/// # Errors
+///
+/// Fails if a rule denies the access, or if the rules cannot be compiled.
 pub fn refuse_denied(session: &Session, server: &ServerEntry, tool: &str, arguments: &Value) -> Result<(), Failure> {
     let policy = Policy::compile(session.configuration.rules()?, std::slice::from_ref(&server.name));
     if let Some(problem) = policy.problems().iter().find(|problem| problem.is_fatal()) {
@@ -31,7 +35,11 @@ pub fn refuse_denied(session: &Session, server: &ServerEntry, tool: &str, argume
     }
 }
 
-/// The same for listing.
+/// Like [`refuse_denied`], for listing.
+///
+/// # Errors
+///
+/// Fails if a rule denies the listing, or if the rules cannot be compiled.
 pub fn refuse_listing(session: &Session, server: &ServerEntry, tool: &str) -> Result<(), Failure> {
     refuse_denied(session, server, tool, &json!({}))
 }

@@ -1,4 +1,4 @@
-//! What is typed: a line editor on a terminal, or whatever comes through a pipe, line by line.
+//! Input: a line editor on a terminal, or lines from a pipe.
 
 mod asked;
 mod completion;
@@ -22,71 +22,73 @@ pub use completion::{Candidate, LineCompleter, starting_with};
 pub use mode::give_back;
 use terminal::Terminal;
 
-/// Something that was typed.
+/// One unit of input.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Typed {
-    /// A line, or several at once, without the last end.
+    /// One or more lines without the last newline.
     Line { text: String, began: Began },
-    /// Ctrl-C, with whatever stood on the line thrown away.
+    /// Ctrl-C. The current line is discarded.
     Interrupt,
-    /// Ctrl-D on an empty line, or the end of the input.
+    /// Ctrl-D on an empty line, or end of input.
     End,
 }
 
-/// Whether the first key of a line came before or after the person was last asked something: what was being typed when
-/// a question came up answers nothing.
+/// Start of a line relative to the latest question. A line begun before it is not an answer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Began {
     Before,
     After,
 }
 
-/// What is being asked, while something is.
+/// Input field of the open question.
 #[derive(Clone)]
 pub struct Field {
     pub echo: Echo,
-    /// Says what is wrong with what was typed so far, shown beside it.
+    /// Validates the text typed so far. The error is shown next to the line.
     pub check: Option<Check>,
-    /// What may be typed, for completion; escaped.
+    /// Accepted values for completion, escaped.
     pub choices: Vec<String>,
 }
 
-/// Says what is wrong with a text, escaped.
+/// Validates a text. The error is escaped.
 pub type Check = Arc<dyn Fn(&str) -> Result<(), String> + Send + Sync>;
 
-/// Whether what is typed is seen.
+/// Visibility of typed text.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Echo {
     Shown,
     Hidden,
 }
 
-/// What an editor is made with.
+/// Options of an editor.
 pub struct EditorOptions {
     pub console: Arc<Console>,
-    /// Where lines are remembered; private.
+    /// Path of the history file, readable by the user only.
     pub history: Option<PathBuf>,
     pub completions: Arc<dyn LineCompleter>,
 }
 
-/// Reads lines on a thread of its own. Dropped, it gives the terminal back as it was.
+/// Reads lines on a dedicated thread. Dropping it restores the terminal.
 pub struct Editor {
     typed: mpsc::Receiver<Typed>,
     again: blocking::Sender<()>,
     asked: Asked,
-    /// None in a pipe.
+    /// `None` if input is not a terminal.
     terminal: Option<Terminal>,
 }
 
-/// What a thread that reads lines says, and what it waits for before each but the first.
+/// Channel ends of the reader thread. The thread waits on `again` before each line but the first.
 struct Ends {
     typed: mpsc::Sender<Typed>,
     again: blocking::Receiver<()>,
 }
 
 impl Editor {
-    /// Begins: on a terminal the prompt is there when this returns, and from now on everything the console says
-    /// appears above it.
+    /// Starts the editor. On a terminal the prompt is drawn before this returns, and console output appears above it.
+    ///
+    /// # Errors
+    ///
+    /// Fails if the terminal cannot be set up.
     pub fn start(options: EditorOptions) -> Result<Self, Failure> {
         let (typed, heard) = mpsc::channel(1);
         let (again, permitted) = blocking::channel();
@@ -102,25 +104,25 @@ impl Editor {
         Ok(Self { typed: heard, again, asked, terminal })
     }
 
-    /// Whether somebody sits at a terminal.
+    /// Reports whether input is a terminal.
     pub fn is_terminal(&self) -> bool {
         self.terminal.is_some()
     }
 
-    /// The next thing typed. After one there is no other until [`Editor::again`]: what it leads to is shown first.
-    /// Dropped while it waits, nothing is lost.
+    /// Waits for the next input. No further input follows until [`Editor::again`], so that its result is shown first.
+    /// Cancel-safe.
     pub async fn next(&mut self) -> Typed {
         self.typed.recv().await.unwrap_or(Typed::End)
     }
 
-    /// Lets the next line be typed.
+    /// Allows the next line to be typed.
     pub fn again(&self) {
-        // Nobody reads any more after the end.
+        // The reader thread is gone after the end of input.
         let _ = self.again.send(());
     }
 
-    /// Says what the line is for: an answer to a question, or nothing in particular. A question that takes the place of
-    /// another is said anew; one that stays is not.
+    /// Sets the question that the line answers, or none, and redraws the prompt. Call it for every new question, but
+    /// not again for an unchanged one: a line begun before the call is not an answer.
     pub fn asks(&self, field: Option<Field>) {
         self.asked.ask(field);
         if let Some(terminal) = &self.terminal {
@@ -130,9 +132,9 @@ impl Editor {
 }
 
 impl Ends {
-    /// Hands over what was typed and waits until the next line is wanted; false if it never will be.
+    /// Sends the input and waits until the next line is requested. Returns `false` if the editor is gone.
     fn hand_over(&self, typed: Typed) -> bool {
-        // Who has said twice that the line before is over has said nothing about this one.
+        // Discard surplus requests: they refer to the previous line.
         while self.again.try_recv().is_ok() {}
         self.typed.blocking_send(typed).is_ok() && self.again.recv().is_ok()
     }

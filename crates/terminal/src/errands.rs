@@ -1,10 +1,10 @@
-//! What takes its time while a loop goes on: commands, reloads, reconnections.
+//! A set of futures polled alongside an event loop: commands, reloads, reconnections.
 
 use std::future::poll_fn;
 use std::pin::Pin;
 use std::task::Poll;
 
-/// Errands under way. Dropped, they are dropped too.
+/// Pending futures of one task. Dropping the set cancels them.
 pub struct Errands<'a, T>(Vec<Pin<Box<dyn Future<Output = T> + 'a>>>);
 
 impl<T> Default for Errands<'_, T> {
@@ -22,8 +22,8 @@ impl<'a, T> Errands<'a, T> {
         self.0.is_empty()
     }
 
-    /// What comes of the next one to be done; of those that are done, in the order they were sent. Never, where there is
-    /// none. Dropped while it waits, nothing is lost.
+    /// Waits for the next future to finish and returns its output. If several are ready, they complete in insertion
+    /// order. Never resolves while the set is empty. Cancel-safe.
     pub async fn next(&mut self) -> T {
         poll_fn(|context| {
             for at in 0..self.0.len() {

@@ -1,7 +1,7 @@
-//! What a command ends with when it does not end well.
+//! Failures of commands.
 //!
-//! The kind fixes the exit code, the report holds the evidence, and hints say how to get unstuck. How each error of
-//! the client becomes one is in `explain`; how one is shown is in `show`.
+//! The kind determines the exit code, the report holds the evidence, and the hints name next steps. `explain` converts
+//! client errors, `show` formats failures.
 
 mod explain;
 mod show;
@@ -16,18 +16,18 @@ use wharf_client::Exit;
 pub use explain::{LOG_IN, chain, login_words};
 pub use show::{Told, gutter, render};
 
-/// How a command ended: well, or badly in a way that its own output has told already.
+/// Result of a command.
 pub type Outcome = Result<Ending, Failure>;
 
-/// An end that needs no more words.
+/// Ending of a command with nothing more to print.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Ending {
     Fine,
-    /// Told already; only the exit code is left to say.
+    /// Failed, and the output already reports it. Determines only the exit code.
     Told(Kind),
 }
 
-/// Why a command failed.
+/// Failure of a command.
 #[derive(Debug, Clone)]
 pub struct Failure {
     pub kind: Kind,
@@ -35,47 +35,47 @@ pub struct Failure {
     pub hints: Vec<String>,
 }
 
-/// What is known of a failure. Every text is untrusted.
+/// Details of a failure. All texts are untrusted.
 #[derive(Debug, Clone, Default)]
 pub struct Report {
     /// A lower-case fragment without a full stop.
     pub message: String,
-    /// The server it is about.
+    /// The affected server.
     pub server: Option<String>,
-    /// The step of connecting that failed.
+    /// The connection step that failed.
     pub step: Option<&'static str>,
-    /// How the server's process ended.
+    /// Exit status of the server's process.
     pub exit: Option<Exit>,
-    /// The last lines it wrote to stderr.
+    /// Last lines of the server's stderr.
     pub stderr: Vec<String>,
 }
 
-/// What kind of failure it is; several kinds may share an exit code.
+/// Kind of a failure. Several kinds can share an exit code.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Kind {
     Other,
-    /// The server does not offer what was asked for.
+    /// The server does not support the request.
     Unsupported,
     Usage,
     Unreachable,
     OffProtocol,
-    /// The server wants to know who asks.
+    /// The server requires authentication.
     LoginNeeded,
-    /// What had to be agreed to first was declined.
+    /// A required confirmation or permission was refused.
     Denied,
-    /// The tool answered with an error.
+    /// The tool returned an error.
     ToolError,
-    /// The server answered with an error.
+    /// The server returned an error.
     Refused,
     TimedOut,
     Interrupted,
-    /// Whoever read our output has left, which is their right.
+    /// The reader of stdout closed the pipe (EPIPE). Not an error.
     OutputClosed,
 }
 
 impl Kind {
-    /// The exit code.
+    /// Returns the exit code.
     pub fn code(self) -> u8 {
         match self {
             Self::OutputClosed => 0,
@@ -101,32 +101,32 @@ impl Ending {
 }
 
 impl Failure {
-    /// A failure of this kind.
+    /// Creates a failure of this kind.
     pub fn of(kind: Kind, message: impl Display) -> Self {
         Self { kind, error: Box::new(Report { message: message.to_string(), ..Report::default() }), hints: Vec::new() }
     }
 
-    /// What was typed cannot be done.
+    /// Creates a usage failure.
     pub fn usage(message: impl Display) -> Self {
         Self::of(Kind::Usage, message)
     }
 
-    /// The server does not offer it.
+    /// Creates a failure for a request that the server does not support.
     pub fn unsupported(message: impl Display) -> Self {
         Self::of(Kind::Unsupported, message)
     }
 
-    /// Something else.
+    /// Creates a failure of no particular kind.
     pub fn other(message: impl Display) -> Self {
         Self::of(Kind::Other, message)
     }
 
-    /// A signal came.
+    /// Creates the failure of an interrupted command.
     pub fn interrupted() -> Self {
         Self::of(Kind::Interrupted, "interrupted")
     }
 
-    /// Output cannot be written.
+    /// Creates the failure of writing to stdout.
     pub fn stdout(error: io::Error) -> Self {
         match error.kind() {
             io::ErrorKind::BrokenPipe => Self::of(Kind::OutputClosed, "the output was closed"),
@@ -134,14 +134,14 @@ impl Failure {
         }
     }
 
-    /// Says which server it is about.
+    /// Sets the affected server.
     #[must_use]
     pub fn about(mut self, server: &str) -> Self {
         self.error.server = Some(server.to_owned());
         self
     }
 
-    /// Adds a next step.
+    /// Adds a hint.
     #[must_use]
     pub fn hint(mut self, hint: impl Display) -> Self {
         self.hints.push(hint.to_string());

@@ -1,4 +1,5 @@
-//! The servers of a host that stays: what is configured, what of it the host keeps, and how that follows the files.
+//! Servers of a long-running host: the loaded configuration, the entries passed to the host, and reloading when the
+//! files change.
 
 mod reloaded;
 
@@ -19,38 +20,38 @@ use crate::status::gathered::{Gathered, Row, gather};
 
 pub use reloaded::Reloaded;
 
-/// A host and what it was told to keep.
+/// A host together with the configuration it runs.
 pub struct Fleet<'a> {
     pub session: &'a Session,
     pub host: Host,
-    /// The servers that are wanted; all where there are none.
+    /// Names of the selected servers. Empty selects all.
     ids: Vec<String>,
-    /// The servers that are on for this session, whatever their files say.
+    /// Servers enabled for this session, overriding their files.
     switched_on: Mutex<BTreeSet<ServerName>>,
     known: Mutex<Arc<Known>>,
     changing: Semaphore,
 }
 
-/// Why the files are looked at.
+/// Cause of a configuration reload.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Look {
-    /// Somebody wants it.
+    /// The user or a client requested it.
     Asked,
-    /// Something has changed; a file that is gone may be about to be replaced.
+    /// The file watcher reported a change. A missing file may be about to be replaced.
     Noticed,
 }
 
-/// What is configured, and what came of it.
+/// The loaded configuration and the result of resolving it.
 pub struct Known {
     pub config: Arc<Config>,
     pub entries: Vec<ServerEntry>,
-    /// Why servers that are switched on cannot be had as they are written. One that could be had before, and is written
-    /// as it was, is among the entries all the same.
+    /// Errors of enabled servers that could not be resolved. If an earlier load resolved an identical definition, its
+    /// entry is still in `entries`.
     pub failures: Vec<(String, Arc<Failure>)>,
 }
 
 impl Known {
-    /// Expands what is configured: all that is switched on and approved, or of that the servers of these names.
+    /// Resolves the enabled and approved servers, or those of them that `ids` names.
     pub async fn resolve(session: &Session, config: Arc<Config>, ids: &[String]) -> Self {
         let is_wanted = |server: &&Configured| {
             server.admission() == Admission::Enabled
@@ -74,7 +75,7 @@ impl Known {
         Self { config, entries, failures }
     }
 
-    /// The same; a server that is written as it was before and cannot be had now stays what it was.
+    /// Keeps the previous entry of every server that failed to resolve although its definition is unchanged.
     fn keeping(mut self, before: &Self) -> Self {
         let is_same = |name: &str| match (self.config.server(name), before.config.server(name)) {
             (Some(now), Some(then)) => is_written_alike(now, then),
@@ -87,21 +88,21 @@ impl Known {
         self
     }
 
-    /// The project's servers that wait for somebody to look at them.
+    /// Project servers that await approval.
     pub fn unapproved(&self) -> impl Iterator<Item = &Configured> {
         let waits = |server: &&Configured| server.admission() == Admission::Unapproved && server.described.is_ok();
         self.config.servers.iter().chain(&self.config.beside).filter(waits)
     }
 }
 
-/// Whether two entries say the same of the same server at the same place, wherever in its file that is.
+/// Reports whether two entries have the same name, layer, file and text, regardless of their position in the file.
 pub fn is_written_alike(one: &Configured, other: &Configured) -> bool {
     (&one.name, one.layer, &one.place.file, &one.written)
         == (&other.name, other.layer, &other.place.file, &other.written)
 }
 
 impl<'a> Fleet<'a> {
-    /// A host that was made with what is known.
+    /// Creates a managed host from a host started with `known`.
     pub fn new(session: &'a Session, host: Host, known: Known, ids: &[String]) -> Self {
         Self {
             session,
@@ -113,31 +114,31 @@ impl<'a> Fleet<'a> {
         }
     }
 
-    /// What is configured now.
+    /// Returns the current configuration.
     pub fn known(&self) -> Arc<Known> {
         Arc::clone(&self.known.lock().unwrap_or_else(PoisonError::into_inner))
     }
 
-    /// A row for each server, as it is now.
+    /// Returns one status row per server.
     pub fn rows(&self) -> Vec<Row> {
         let known = self.known();
         let Known { config, entries, failures } = &*known;
         gather(&Gathered { session: self.session, config, host: &self.host, entries, failures, ids: &self.ids })
     }
 
-    /// Waits until servers that are configured are what the host keeps, and have been tried.
+    /// Waits until the host has received the current configuration and tried to start every server.
     pub async fn settled(&self) {
         self.caught_up().await;
         self.host.settled().await;
     }
 
-    /// Waits until the host was told of everything that is configured: of some servers, secrets are looked up first.
+    /// Waits until the host has received the current configuration. Resolving a server may include secret lookups.
     pub async fn caught_up(&self) {
-        // Never closed.
+        // The semaphore is never closed.
         let _changing = self.changing.acquire().await;
     }
 
-    /// Whether a server is still to come, since its secrets are being looked up.
+    /// Reports whether a server is not in the host yet because its configuration is still being resolved.
     pub fn awaits(&self, server: &Configured) -> bool {
         let (known, name) = (self.known(), server.name.as_str());
         server.admission() == Admission::Enabled
@@ -146,10 +147,10 @@ impl<'a> Fleet<'a> {
             && !known.failures.iter().any(|(failed, _)| failed == name)
     }
 
-    /// Looks at the files and makes what they say what the host keeps.
+    /// Reads the configuration files and applies them to the host.
     ///
-    /// One look after the other, so that what was read last holds. Where the rules cannot hold, nothing changes: servers
-    /// are not brought up without the rules that came with them.
+    /// Reloads are serialized, so the last read wins. If the permission rules are invalid, nothing changes: servers
+    /// never run without the rules configured with them.
     pub async fn reload(&self, look: Look) -> Result<Reloaded, Failure> {
         let _changing = self.changing.acquire().await;
         let reader = self.session.configuration.reader.clone();
@@ -161,7 +162,7 @@ impl<'a> Fleet<'a> {
         Ok(self.take_over(Arc::new(config)).await)
     }
 
-    /// Makes what is known to be configured what the host keeps, without another look at the files.
+    /// Applies the current configuration to the host again without reading the files.
     pub async fn bring_up(&self) {
         let _changing = self.changing.acquire().await;
         let config = Arc::clone(&self.known().config);
@@ -179,7 +180,7 @@ impl<'a> Fleet<'a> {
         Reloaded::new(&before, &known, &self.host.set_servers(entries).await)
     }
 
-    /// Switches a server on for this session, also one that its file switches off.
+    /// Enables a server for this session, even if its file disables it.
     pub async fn enable(&self, name: &ServerName) -> Result<(), HostError> {
         if self.host.status_of(name.as_str()).is_err() {
             self.switched_on.lock().unwrap_or_else(PoisonError::into_inner).insert(name.clone());
@@ -188,7 +189,7 @@ impl<'a> Fleet<'a> {
         self.host.enable(name.as_str()).await
     }
 
-    /// What is configured, with what was switched on for this session.
+    /// Returns the configuration with the servers enabled for this session.
     fn switched(&self, config: Arc<Config>) -> Arc<Config> {
         let switched_on = self.switched_on.lock().unwrap_or_else(PoisonError::into_inner);
         if switched_on.is_empty() {
@@ -201,7 +202,7 @@ impl<'a> Fleet<'a> {
         Arc::new(config)
     }
 
-    /// How a server wants to be logged in at.
+    /// Returns the login settings of a server.
     pub fn login_of(&self, name: &str) -> AuthSettings {
         let known = self.known();
         match known.entries.iter().find(|entry| entry.name.as_str() == name).map(|entry| &entry.spec) {
@@ -210,14 +211,14 @@ impl<'a> Fleet<'a> {
         }
     }
 
-    /// What a person is told of an error of the host.
+    /// Converts a host error into a failure with hints.
     pub fn failure(&self, name: &ServerName, error: HostError) -> Failure {
         Hosted::over(self.session, self.host.clone(), self.known().entries.clone()).failure(name, error)
     }
 }
 
-/// Looks after the files, in a task of its own: a look is not put off by what happens in the host. Says when they have
-/// changed; what they say is for whoever looks then.
+/// Spawns a task that watches the configuration files and sends a message on every change. The receiver reads the
+/// files. A busy host does not delay the watcher.
 pub fn follow(mut watch: Watch) -> mpsc::Receiver<()> {
     let (sender, changes) = mpsc::channel(1);
     tokio::spawn(async move {

@@ -1,4 +1,4 @@
-//! A host for one command: what every call passes through, made as cheaply as can be.
+//! Hosts of commands: one for a single command, or one that keeps servers running.
 
 use std::collections::HashMap;
 use std::path::Path;
@@ -20,15 +20,15 @@ use crate::failure::{Failure, Kind};
 use crate::servers::while_starting;
 use crate::session::Session;
 
-/// When the servers of a host are started.
+/// Start time of a host's servers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Begin {
     AtOnce,
-    /// Only when they are needed: what they listed the last time may be enough.
+    /// On first use. The cached catalog may suffice.
     WhenNeeded,
 }
 
-/// The host of a command, and the servers it was made for.
+/// A host for one command, and its servers.
 pub struct Hosted<'a> {
     pub host: Host,
     session: &'a Session,
@@ -36,7 +36,11 @@ pub struct Hosted<'a> {
 }
 
 impl<'a> Hosted<'a> {
-    /// Makes a host over these servers.
+    /// Starts a host with these servers.
+    ///
+    /// # Errors
+    ///
+    /// Fails if the configuration or its rules are invalid.
     pub async fn start(
         session: &'a Session,
         entries: Vec<ServerEntry>,
@@ -48,7 +52,7 @@ impl<'a> Hosted<'a> {
         Ok(Self { host, session, entries })
     }
 
-    /// The same over a host that stays.
+    /// Wraps a host that outlives the command.
     pub fn over(session: &'a Session, host: Host, entries: Vec<ServerEntry>) -> Self {
         Self { host, session, entries }
     }
@@ -57,14 +61,18 @@ impl<'a> Hosted<'a> {
         &self.entries
     }
 
-    /// Waits until a server is ready and its tools are known. On a terminal a line says so meanwhile.
+    /// Waits until a server is ready and its tools are listed. A status line shows this on a terminal.
+    ///
+    /// # Errors
+    ///
+    /// Fails if the server does not become ready.
     pub async fn ready(&self, name: &ServerName) -> Result<Connection, Failure> {
         let told = || format!("{name} · starting");
         let ready = while_starting(self.session, Instant::now(), told, self.host.ready(name.as_str())).await;
         ready.map_err(|error| self.failure(name, error))
     }
 
-    /// What a person is told of an error.
+    /// Converts a host error to a failure.
     pub fn failure(&self, name: &ServerName, error: HostError) -> Failure {
         match &error {
             HostError::Unavailable { trouble: Some(trouble), .. }
@@ -106,8 +114,12 @@ impl<'a> Hosted<'a> {
     }
 }
 
-/// Starts a host under the rules and the names that are configured, to be closed with the command. What it keeps on disk
-/// is worth a warning where it cannot be kept, and no more.
+/// Starts a host with the configured rules and tool names. The session closes it. If the state directory is not
+/// writable, prints a warning and starts without it.
+///
+/// # Errors
+///
+/// Fails if the configuration or its rules are invalid.
 pub async fn start_host(session: &Session, builder: impl Fn() -> HostBuilder) -> Result<Host, Failure> {
     let rules = session.configuration.rules()?;
     let settings = &session.configuration.config()?.settings;
@@ -137,16 +149,20 @@ pub async fn start_host(session: &Session, builder: impl Fn() -> HostBuilder) ->
     Ok(host)
 }
 
-/// What a host that stays is made with, beside what is configured.
+/// Options of a host that keeps running.
 pub struct Standing {
-    /// Whom to ask; nobody where there is none.
+    /// Asks the user for permission. `None` if there is no terminal.
     pub asker: Option<Arc<dyn Asker>>,
     pub when_asked: WhenAsked,
-    /// Takes the rule that an "always" becomes.
+    /// Receives the rule of an "always" answer.
     pub sink: Option<RuleSink>,
 }
 
-/// Starts a host that stays: it keeps its servers alive, hears every change, and asks whoever is there.
+/// Starts a host that keeps its servers running and asks for permission.
+///
+/// # Errors
+///
+/// Fails if the configuration or its rules are invalid.
 pub async fn start_standing(session: &Session, entries: &[ServerEntry], with: Standing) -> Result<Host, Failure> {
     let settings = session.configuration.config()?.settings.clone();
     let visitors = visitors(session, Showing::Agreed);
@@ -169,19 +185,19 @@ pub async fn start_standing(session: &Session, entries: &[ServerEntry], with: St
     start_host(session, builder).await
 }
 
-/// The directory that servers may know of.
+/// Returns the working directory as a root.
 fn working_directory(cwd: &Path) -> Option<Root> {
     let uri = Url::from_file_path(cwd).ok()?;
     let name = cwd.file_name().map(|name| name.to_string_lossy().into_owned());
     Some(Root { uri: uri.into(), name })
 }
 
-/// A call that may not be made.
+/// Converts a refused call to a failure.
 fn refused(refusal: &wharf::tools::Refusal) -> Failure {
     Failure::of(Kind::Denied, refusal)
 }
 
-/// A host that lasts as long as one command: tools only, and nobody is watched.
+/// Returns the builder of a host for one command: lists tools once and does not watch for changes.
 fn plain(session: &Session, entries: &[ServerEntry], services: Services) -> HostBuilder {
     let options: HashMap<String, ConnectOptions> =
         entries.iter().map(|entry| (entry.name.as_str().to_owned(), session.options_for(entry))).collect();
@@ -194,7 +210,7 @@ fn plain(session: &Session, entries: &[ServerEntry], services: Services) -> Host
         .attention(Attention::ToolsOnce)
 }
 
-/// An entry as one command keeps it: tried once, and not longer than `--timeout` says.
+/// Adapts an entry to one command: no reconnects, and `--timeout` applies.
 fn for_once(mut entry: ServerEntry, begin: Begin, session: &Session) -> ServerEntry {
     let settings = &mut entry.settings;
     settings.reconnect = Reconnect::Off;

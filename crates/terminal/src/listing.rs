@@ -1,4 +1,4 @@
-//! What `tools`, `resources`, `templates` and `prompts` have in common: ask every server, show what came.
+//! Shared by `tools`, `resources`, `templates` and `prompts`: lists all servers and prints the results.
 
 mod prompts;
 mod resources;
@@ -17,36 +17,40 @@ use crate::session::Session;
 use crate::style::{HEADING, QUIET, paint};
 use crate::table::{Row, table, wrap};
 
-/// Something servers list.
+/// An item that can be printed as part of a list.
 pub trait Listed {
-    /// One of them, and many.
+    /// Singular and plural noun.
     const NOUNS: (&'static str, &'static str);
-    /// How people see it.
+    /// Returns the table row.
     fn row(&self) -> Row;
-    /// How programs see it.
+    /// Returns the JSON item.
     fn item<'a>(&'a self, server: &'a str) -> impl Serialize + 'a;
 }
 
-/// Something servers are asked for.
+/// An item that servers can be asked to list.
 pub trait Asked: Listed + Sized + Send + 'static {
-    /// The tool by whose name rules speak of the list.
+    /// Name of the tool that permission rules use for this list.
     const TOOL: &'static str;
     fn is_offered(offer: &ServerCapabilities) -> bool;
     fn list(connection: &Connection) -> impl Future<Output = Result<Listing<Self>, CallError>> + Send;
 }
 
-/// What one server listed.
+/// The items of one server.
 pub struct Found<T> {
     pub facts: ServerFacts,
-    /// Whether the server has such a list at all.
+    /// True if the server has the capability for this list.
     pub is_offered: bool,
     pub items: Vec<T>,
     pub withheld: Vec<Withheld>,
-    /// More to be shown below each row, for people.
+    /// Returns text to print below a row.
     pub below: fn(&T) -> String,
 }
 
-/// Asks every server and shows what came, servers in the order they were given.
+/// Lists every server and prints the items, in the order of the servers.
+///
+/// # Errors
+///
+/// Fails if the servers cannot be resolved, if rules deny all of them, or if the only server fails.
 pub async fn list<T: Asked>(session: &Session, servers: &ManyServers) -> Outcome {
     let (servers, failures) = servers.resolve(session).await?;
     let servers = without_denied::<T>(session, servers)?;
@@ -55,7 +59,7 @@ pub async fn list<T: Asked>(session: &Session, servers: &ManyServers) -> Outcome
     show(session, results)
 }
 
-/// The servers that no rule denies; what is left out is said. Fails where none is left.
+/// Removes servers that a rule denies, with a warning. Fails if none is left.
 fn without_denied<T: Asked>(session: &Session, mut servers: Vec<ServerEntry>) -> Result<Vec<ServerEntry>, Failure> {
     let mut denied = Vec::new();
     servers.retain(|server| match refuse_listing(session, server, T::TOOL) {
@@ -75,7 +79,11 @@ fn without_denied<T: Asked>(session: &Session, mut servers: Vec<ServerEntry>) ->
     Ok(servers)
 }
 
-/// Shows what servers listed. One that failed alone is the failure of the command.
+/// Prints the items of the servers.
+///
+/// # Errors
+///
+/// Fails if the only server failed, or if the output cannot be written.
 pub fn show<T: Listed>(session: &Session, mut results: Vec<Result<Found<T>, Failure>>) -> Outcome {
     if results.len() == 1
         && let Some(Err(failure)) = results.pop_if(|only| only.is_err())
@@ -140,7 +148,7 @@ fn rows<T: Listed>(session: &Session, found: &Found<T>) -> String {
     lines.map(|(line, item)| format!("{line}\n{}", (found.below)(item))).collect()
 }
 
-/// The server's name here, what it calls itself, the revision, how many.
+/// Returns the heading: configured name, reported name, revision and number of items.
 fn heading<T: Listed>(found: &Found<T>) -> String {
     let Found { facts, items, .. } = found;
     let mut about = Vec::new();
@@ -157,13 +165,13 @@ fn heading<T: Listed>(found: &Found<T>) -> String {
     format!("{}  {}", paint(HEADING, &facts.name), paint(QUIET, about.join(" · ")))
 }
 
-/// The document of a list.
+/// JSON document of a list.
 #[derive(Serialize)]
 struct ListDocument<'a, I> {
     schema: u32,
     items: Vec<I>,
     withheld: Vec<WithheldItem<'a>>,
-    /// The servers that gave no list.
+    /// Errors of the servers that could not be listed.
     errors: Vec<Told<'a>>,
 }
 

@@ -1,6 +1,6 @@
-//! Warnings of the libraries, as lines of talk.
+//! A `tracing` subscriber that prints library warnings to the console.
 //!
-//! A subscriber of the smallest kind: it shows what an event says and which server it names, and keeps no spans.
+//! Prints the message, the fields and the server of an event. Ignores spans.
 
 use std::fmt::{Debug, Write as _};
 use std::sync::Arc;
@@ -12,7 +12,7 @@ use wharf_spec::Untrusted;
 
 use crate::console::Console;
 
-/// Shows warnings and worse, and with `--debug` everything.
+/// Prints warnings and errors, and everything up to debug level with `--debug`.
 pub struct Talk(pub Arc<Console>);
 
 #[derive(Default)]
@@ -39,7 +39,7 @@ impl Visit for Words {
 
 impl Subscriber for Talk {
     fn enabled(&self, metadata: &Metadata<'_>) -> bool {
-        // Where servers stand is told by the command itself.
+        // Commands report server state themselves.
         metadata.target().starts_with("wharf")
             && (self.0.manner.debug || metadata.target() != "wharf::state")
             && (*metadata.level() <= Level::WARN || (self.0.manner.debug && *metadata.level() <= Level::DEBUG))

@@ -4,7 +4,7 @@ use wharf_auth::{LoginError, TokenError, VaultError, VisitError};
 
 use crate::failure::{Failure, Kind};
 
-/// Why there is no login, and what to do.
+/// Converts a login error to a failure with a hint.
 pub fn explained(error: &LoginError) -> Failure {
     let (kind, hint) = match error {
         LoginError::Denied(_) | LoginError::Visit(VisitError::Declined) => {
@@ -39,7 +39,7 @@ pub fn explained(error: &LoginError) -> Failure {
     Failure::of(kind, error).hint(hint)
 }
 
-/// What to do about a refusal that trying again does not change.
+/// Returns a hint for OAuth error codes that a retry does not resolve.
 pub fn lasting(code: &str) -> Option<&'static str> {
     match code {
         "invalid_client" | "unauthorized_client" => {
@@ -53,7 +53,7 @@ pub fn lasting(code: &str) -> Option<&'static str> {
     }
 }
 
-/// What is kept cannot be read or written.
+/// Converts a vault error to a failure with a hint.
 pub fn kept_badly(error: &VaultError) -> Failure {
     let failure = Failure::other(error);
     match error.fix() {

@@ -1,9 +1,9 @@
-//! Which of the names there are somebody may have meant.
+//! Suggests similar names.
 
-/// The most names that are listed when none is close.
+/// Maximum number of names listed if none is similar.
 const MOST_LISTED: usize = 12;
 
-/// A next step for somebody who asked for a name that is not there.
+/// Returns a hint for an unknown name: similar names, or else the existing ones.
 pub fn suggestion<'a>(wanted: &str, names: impl Iterator<Item = &'a str> + Clone) -> String {
     let close = nearest(wanted, names.clone());
     if !close.is_empty() {
@@ -15,12 +15,12 @@ pub fn suggestion<'a>(wanted: &str, names: impl Iterator<Item = &'a str> + Clone
     }
 }
 
-/// Names in quotes, with commas.
+/// Formats names in backquotes, separated by commas.
 pub fn quoted(names: &[&str]) -> String {
     names.iter().map(|name| format!("`{name}`")).collect::<Vec<_>>().join(", ")
 }
 
-/// At most three names that are close to the wanted one, the closest first.
+/// Returns up to three similar names, most similar first.
 pub fn nearest<'a>(wanted: &str, names: impl IntoIterator<Item = &'a str>) -> Vec<&'a str> {
     let wanted_lower = wanted.to_lowercase();
     let tolerance = (wanted.chars().count() / 3).max(1);
@@ -37,7 +37,7 @@ pub fn nearest<'a>(wanted: &str, names: impl IntoIterator<Item = &'a str>) -> Ve
     close.into_iter().take(3).map(|(_, name)| name).collect()
 }
 
-/// How many letters to insert, remove or replace (Levenshtein). Long names are compared by their beginning.
+/// Levenshtein distance. Compares only the first 64 characters.
 fn distance(from: &str, to: &str) -> usize {
     let (from, to): (Vec<char>, Vec<char>) = (from.chars().take(64).collect(), to.chars().take(64).collect());
     let mut row: Vec<usize> = (0..=to.len()).collect();

@@ -1,6 +1,6 @@
-//! Connecting to a configured server to see whether that works, and keeping account of every step.
+//! Connects to a configured server to diagnose it, and records every step.
 //!
-//! `test`, `why`, `status --brief` and `list --probe` show what is found here; nothing here prints.
+//! `test`, `why`, `status --brief` and `list --probe` print the results. This module prints only the status line.
 
 mod brief;
 mod code;
@@ -26,13 +26,13 @@ use crate::configured::refusal;
 use crate::failure::{Failure, Kind};
 use crate::session::Session;
 
-/// The steps to a server that is started, in order.
+/// Steps of a stdio server, in order.
 pub const STDIO: [&str; 9] = ["config", "approval", "expand", "path", "spawn", "handshake", "ping", "list", "schema"];
-/// The steps to a server that is dialled.
+/// Steps of an HTTP server, in order.
 pub const HTTP: [&str; 10] =
     ["config", "approval", "expand", "dial", "tls", "login", "handshake", "ping", "list", "schema"];
 
-/// One step, and what is known of it.
+/// One diagnosed step.
 #[derive(Debug, Clone)]
 pub struct Step {
     /// One of [`STDIO`] or [`HTTP`].
@@ -41,51 +41,51 @@ pub struct Step {
     pub took: Option<Duration>,
     /// Escaped.
     pub detail: String,
-    /// What else was seen, a line each; escaped.
+    /// Further observations, one per line. Escaped.
     pub evidence: Vec<String>,
 }
 
-/// How a step went.
+/// Result of a step.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum StepState {
     Ok,
-    /// Not as hoped, but there was another way, or it costs only a part.
+    /// A problem that does not prevent the connection: a fallback worked, or only a part failed.
     Detour,
     Failed,
     NotReached,
 }
 
-/// What came of looking at a server.
+/// Result of probing a server.
 pub struct Probed {
     pub steps: Vec<Step>,
     pub outcome: Result<Ready, Box<Broken>>,
     pub took: Duration,
 }
 
-/// A server that works.
+/// A working server.
 pub struct Ready {
     pub revision: String,
     pub server_info: Option<Implementation>,
     pub section: Section,
 }
 
-/// A server that does not, and where that shows.
+/// A server that does not work, and the step that failed.
 #[derive(Debug)]
 pub struct Broken {
     pub code: Code,
     pub failure: Failure,
 }
 
-/// A configured server and what came of looking at it.
+/// A configured server and the result of probing it.
 pub struct Looked<'a> {
     pub server: &'a Configured,
-    /// Nothing for one that may not be used, or cannot be.
+    /// A failure for servers that may not be used or cannot be resolved.
     pub outcome: Result<Probed, Failure>,
 }
 
 impl Looked<'_> {
-    /// What is wrong with one that should be there.
+    /// Returns the kind of failure of an enabled server.
     pub fn kind(&self) -> Option<Kind> {
         match &self.outcome {
             Ok(probed) => probed.outcome.as_ref().err().map(|broken| broken.failure.kind),
@@ -123,9 +123,11 @@ impl From<StepOutcome> for StepState {
     }
 }
 
-/// Connects to a server, sees whether it answers, and lists what it offers. On a terminal a line says so meanwhile.
+/// Connects to a server, pings it, and lists its items. A status line shows the progress on a terminal.
 ///
-/// Dropped while it waits, what is still connecting is ended; what is connected is the session's to close.
+/// # Cancel safety
+///
+/// Dropping the future stops a pending connection attempt. The session closes an open connection.
 pub async fn one(session: &Session, entry: &ServerEntry) -> Probed {
     let began = Instant::now();
     let connecting = connect::connect(session, entry);
@@ -137,7 +139,11 @@ pub async fn one(session: &Session, entry: &ServerEntry) -> Probed {
     Probed { steps, outcome, took: began.elapsed() }
 }
 
-/// The same for every server that is configured, all at once. Those that may not be used are not touched.
+/// Probes all configured servers in parallel, except those that may not be used.
+///
+/// # Errors
+///
+/// Fails if the configuration cannot be read.
 pub async fn all(session: &Session) -> Result<Vec<Looked<'_>>, Failure> {
     let config = session.configuration.config()?;
     let wanted = |server: &&Configured| refusal(server).is_none();
@@ -192,11 +198,11 @@ async fn examine(steps: &mut Vec<Step>, entry: &ServerEntry, connection: &Connec
     Ok(Ready { revision: facts.revision.to_string(), server_info: facts.server_info.clone(), section })
 }
 
-/// How often the line that says what is waited for moves.
+/// Interval of the status line.
 pub const TICK: Duration = Duration::from_millis(100);
 const FRAMES: [char; 10] = ['⠋', '⠙', '⠹', '⠸', '⠼', '⠴', '⠦', '⠧', '⠇', '⠏'];
 
-/// Waits for something; meanwhile, on a terminal, a line says for which servers and since when.
+/// Awaits a future. On a terminal, a status line shows the servers and the elapsed time.
 pub async fn waiting<T>(session: &Session, names: &[&str], work: impl Future<Output = T>) -> T {
     let began = Instant::now();
     tokio::pin!(work);
@@ -214,7 +220,7 @@ pub async fn waiting<T>(session: &Session, names: &[&str], work: impl Future<Out
     }
 }
 
-/// `⠋ git, files · starting, 2 s`.
+/// Formats the status line, as in `⠋ git, files · starting, 2 s`.
 pub fn frame(names: &[&str], since: Duration) -> String {
     let turn = usize::try_from(since.as_millis() / TICK.as_millis()).unwrap_or(0);
     format!("{} {} · starting, {} s", FRAMES[turn % FRAMES.len()], names.join(", "), since.as_secs())

@@ -11,7 +11,11 @@ use crate::nearest::{quoted, suggestion};
 /// Maximum characters of an argument's description in a hint.
 const MAX_DESCRIPTION: usize = 300;
 
-/// Arguments of prompts are texts.
+/// Returns an argument as a string, the only type that prompts accept.
+///
+/// # Errors
+///
+/// Fails if the argument is JSON.
 pub fn text(given: Given) -> Result<(String, String), Failure> {
     match given.value {
         Value::Text(text) => Ok((given.name, text)),
@@ -22,7 +26,11 @@ pub fn text(given: Given) -> Result<(String, String), Failure> {
     }
 }
 
-/// What is wrong by name, before anything is sent.
+/// Checks the name and the required arguments before anything is sent.
+///
+/// # Errors
+///
+/// Fails with the name of the problem: an unknown prompt or missing arguments.
 pub fn check(name: &str, given: &[(String, String)], prompts: &[PromptDefinition]) -> Result<(), Failure> {
     let Some(prompt) = prompts.iter().find(|prompt| prompt.name == name) else {
         let names = prompts.iter().map(|prompt| prompt.name.as_str());

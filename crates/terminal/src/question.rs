@@ -1,9 +1,9 @@
-//! Questions that are put to a person, and for one command asked at the terminal line by line.
+//! Questions to the user, asked on the terminal line by line for one-shot commands.
 //!
-//! What is said to which line is decided by talks, which know no terminal: whoever sits at one carries them. Here prompts
-//! go to stderr and answers come from stdin as whole lines, with nothing redrawn: it reads the same over a
-//! pseudo-terminal, on a dumb terminal and to a screen reader. `:decline` says no; `:cancel` and the end of the input
-//! (Ctrl-D) dismiss the question without an answer; Ctrl-C is the command's, which drops the question.
+//! A [`Talk`] decides the reply to each line and is independent of any terminal; a terminal front end drives it. Here
+//! prompts go to stderr and answers are whole lines from stdin, without redrawing, so the output works over a
+//! pseudo-terminal, on a dumb terminal and with a screen reader. `:decline` declines; `:cancel` and end of input
+//! (Ctrl-D) dismiss the question without an answer. Ctrl-C interrupts the command, which drops the question.
 
 mod approval;
 mod form;
@@ -43,31 +43,31 @@ pub use sampling::{SamplingTalk, Wanted};
 pub use secret::secrets;
 pub use visited::VisitedTalk;
 
-/// Who asks, and how it is put.
+/// Context of an elicitation: the requesting server and the means to ask.
 pub struct Asking<'a> {
     pub console: &'a Console,
-    /// The server's name here.
+    /// The server's configured name.
     pub server: &'a str,
     pub opener: &'a Opener,
-    /// Lets a form ask for passwords and the like.
+    /// Allows forms to ask for passwords and other secrets.
     pub allow_secrets: bool,
 }
 
-/// What came from the terminal.
+/// Input read from the terminal.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Heard {
-    /// A line, without its end.
+    /// A line without its line ending.
     Line(String),
-    /// A line that is not UTF-8.
+    /// A line that is not valid UTF-8.
     Garbled,
-    /// The input is over.
+    /// End of input.
     End,
 }
 
-/// What a talk does next.
+/// The next step of a dialog.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Turn<A> {
-    /// Says something and waits for a line.
+    /// Print `say` and read a line.
     Ask {
         say: String,
         prompt: String,
@@ -75,15 +75,15 @@ pub enum Turn<A> {
     Done(A),
 }
 
-/// A conversation about one question, free of any terminal.
+/// The state machine of one question, independent of any terminal.
 pub trait Talk {
-    /// What it comes to.
+    /// Result of the dialog.
     type Answer;
 
     fn begin(&self) -> Turn<Self::Answer>;
     fn hear(&mut self, heard: Heard) -> Turn<Self::Answer>;
 
-    /// What the next line is typed for.
+    /// Describes the input field the next line belongs to.
     fn field(&self) -> Field {
         one_of(&[])
     }
@@ -95,18 +95,20 @@ impl<A> Turn<A> {
     }
 }
 
-/// There is one terminal, and one question on it at a time.
+/// Serializes questions: the terminal shows one at a time.
 static TERMINAL: Mutex<()> = Mutex::const_new(());
 
-/// The most lines and characters of a server's message that are shown, and how wide it is set.
+/// Maximum number of lines and characters shown of a server's message, and its wrap width.
 const MESSAGE_LINES: usize = 40;
 const MESSAGE_WIDTH: usize = 76;
 const MESSAGE_SHOWN: usize = 8_000;
 
-/// Puts a question to the person at the terminal. Where there is none, and for what nobody should be asked, the answer
-/// is a no at once, with a word on stderr.
+/// Asks the user at the terminal. Declines with a warning on stderr if there is no terminal or the request must be
+/// refused.
 ///
-/// Dropped, it abandons the question: nothing typed afterwards is read.
+/// # Cancel safety
+///
+/// Dropping the future abandons the question. Later input is not read.
 pub async fn ask(asking: &Asking<'_>, request: &Elicitation) -> ElicitAnswer {
     let name = Untrusted::new(asking.server).to_string();
     match request {
@@ -148,13 +150,13 @@ async fn ask_link(asking: &Asking<'_>, name: &str, request: &UrlRequest) -> Elic
     answer
 }
 
-/// Tells of an address that nobody should be asked about.
+/// Warns about a link that is refused without asking the user.
 pub fn warn_of_link(console: &Console, server: &str, url: &str, reason: &str) {
     let (server, url) = (Untrusted::new(server), Untrusted::new(url));
     console.warn(format_args!("{server} asks to open `{}`, which is refused: {reason}", url.shortened(400)));
 }
 
-/// Opens what was agreed to. A browser that does not start leaves the person with the address, which is shown.
+/// Opens an accepted link. If the browser does not start, the user still has the URL on screen.
 pub fn open(console: &Console, opener: &Opener, link: &Link) {
     let failed = |status| tracing::debug!(%status, "the browser ended badly");
     match opener.open(link.url(), failed) {
@@ -163,14 +165,16 @@ pub fn open(console: &Console, opener: &Opener, link: &Link) {
     }
 }
 
-/// Whether somebody can be asked at all.
+/// Reports whether a terminal is available for questions.
 pub fn is_somebody_there() -> bool {
     terminal::is_there()
 }
 
-/// Says something and asks yes or no; anything but a clear yes is a no. Only where somebody is there.
+/// Prints a text and asks for yes or no. Anything but an explicit yes is a no. Requires a terminal.
 ///
-/// Dropped, it abandons the question.
+/// # Cancel safety
+///
+/// Dropping the future abandons the question.
 pub async fn confirm(console: &Console, say: &str, prompt: &str) -> bool {
     let _terminal = TERMINAL.lock().await;
     let _floor = console.take_floor();
@@ -185,9 +189,11 @@ pub async fn confirm(console: &Console, say: &str, prompt: &str) -> bool {
     }
 }
 
-/// Asks for a line, from whoever is at the other end of the standard input. Nothing when there are no more.
+/// Reads one line from stdin, also if stdin is not a terminal. Returns `None` at end of input.
 ///
-/// Dropped, it abandons the question.
+/// # Cancel safety
+///
+/// Dropping the future abandons the question.
 pub async fn line(console: &Console, say: &str, prompt: &str) -> Option<String> {
     let _terminal = TERMINAL.lock().await;
     let _floor = console.take_floor();
@@ -203,15 +209,17 @@ pub async fn line(console: &Console, say: &str, prompt: &str) -> Option<String> 
     }
 }
 
-/// Waits for the person to say that they are done with a page they agreed to open. Where nobody is there, for ever:
-/// the server may still say so itself.
+/// Waits until the user confirms that they are done with a page they agreed to open. Without a terminal it waits
+/// forever: the server may still report completion.
 ///
-/// Dropped, it abandons the question.
+/// # Cancel safety
+///
+/// Dropping the future abandons the question.
 pub async fn page_visited(console: &Console, server: &str) {
     if !terminal::is_there() {
         return std::future::pending().await;
     }
-    // The server's own word may be there already, and then nobody need be asked.
+    // The server may already have reported completion. Yield so that the caller can drop this future unasked.
     tokio::task::yield_now().await;
     let _terminal = TERMINAL.lock().await;
     let _floor = console.take_floor();
@@ -225,8 +233,7 @@ fn unheard(asking: &Asking<'_>, name: &str, message: &str, how: &str) -> ElicitA
     ElicitAnswer::Decline
 }
 
-/// Carries a talk to its end. The terminal is one question's at a time, and what was typed before a question was on
-/// it answers nothing.
+/// Runs a dialog to its end. Holds the terminal for one question and discards input typed before the question appeared.
 async fn converse<T: Talk>(console: &Console, talk: &mut T) -> T::Answer {
     let _terminal = TERMINAL.lock().await;
     let _floor = console.take_floor();
@@ -247,7 +254,7 @@ async fn converse<T: Talk>(console: &Console, talk: &mut T) -> T::Answer {
 const Y_OR_N: &str = "  Answer y or n.";
 const NOT_UTF8: &str = "  that was not UTF-8; type it again";
 
-/// Reads a line as a yes or a no; nothing where it is neither. Saying nothing is never a yes.
+/// Parses a line as yes or no, or `None` for neither. An empty line is a no.
 fn consent(line: &str) -> Option<Consent> {
     match line.trim().to_lowercase().as_str() {
         "y" | "yes" => Some(Consent::Given),
@@ -256,7 +263,7 @@ fn consent(line: &str) -> Option<Consent> {
     }
 }
 
-/// The turn of a talk that wants a yes or a no. The end of the input is a no.
+/// Returns the next step of a yes-or-no dialog. End of input is a no.
 fn yes_or_no(heard: Heard, prompt: &str) -> Turn<Consent> {
     match heard {
         Heard::End => Turn::Done(Consent::Refused),
@@ -265,12 +272,12 @@ fn yes_or_no(heard: Heard, prompt: &str) -> Turn<Consent> {
     }
 }
 
-/// A line for one of these words, of which the first letters do as well.
+/// Returns a field that accepts one of these words or an abbreviation.
 fn one_of(words: &[&str]) -> Field {
     Field { echo: Echo::Shown, check: None, choices: words.iter().map(|word| (*word).to_owned()).collect() }
 }
 
-/// The head of every question: who asks, and its words set apart from ours.
+/// Formats the header of a question: the requesting server and its message, set apart in the gutter.
 fn opening(name: &str, wants: &str, message: &str) -> String {
     let end = message.char_indices().nth(MESSAGE_SHOWN).map_or(message.len(), |(at, _)| at);
     let lines: Vec<String> = wrap(&message[..end], Some(MESSAGE_WIDTH)).lines().map(gutter).collect();

@@ -1,4 +1,4 @@
-//! `--save DIR`: what is not text, written to files of its own. Nothing that is there is ever overwritten.
+//! `--save DIR`: writes binary content to new files. Never overwrites a file.
 
 use std::fs::File;
 use std::io::{ErrorKind, Write as _};
@@ -10,12 +10,12 @@ use base64::engine::general_purpose::STANDARD;
 use crate::failure::Failure;
 use crate::session::Session;
 
-/// The most characters of each part of a file's name.
+/// Maximum characters of each part of a file name.
 const PART: usize = 60;
-/// The most names that are tried for one file.
+/// Maximum number of names tried for one file.
 const TRIES: u32 = 10_000;
 
-/// Endings by type. Whatever else a server may say its bytes are, they become `.bin`: a name must not make them a program.
+/// File extensions by type. Any other type becomes `.bin`, so that a server cannot create an executable by its name.
 const ENDINGS: [(&str, &str); 18] = [
     ("image/png", "png"),
     ("image/jpeg", "jpg"),
@@ -37,16 +37,20 @@ const ENDINGS: [(&str, &str); 18] = [
     ("application/json", "json"),
 ];
 
-/// A directory that things are saved in.
+/// A directory for saved content.
 pub struct Shelf {
     directory: PathBuf,
-    /// What the names of its files begin with.
+    /// Prefix of the file names.
     stem: String,
     saved: Vec<PathBuf>,
 }
 
 impl Shelf {
-    /// Takes a directory, which is made where there is none, and what its files are named after.
+    /// Opens a directory, creating it if missing. `named` are the parts of the file name prefix.
+    ///
+    /// # Errors
+    ///
+    /// Fails if the directory cannot be created.
     pub fn open(session: &Session, path: &Path, named: &[&str]) -> Result<Self, Failure> {
         let directory = session.surroundings.cwd.join(path);
         std::fs::create_dir_all(&directory).map_err(|error| unwritable(&directory, &error))?;
@@ -54,7 +58,11 @@ impl Shelf {
         Ok(Self { directory, stem, saved: Vec::new() })
     }
 
-    /// Writes bytes that came as Base64, and says where.
+    /// Decodes Base64, writes the bytes to a new file, and returns its path.
+    ///
+    /// # Errors
+    ///
+    /// Fails if the text is not Base64 or the file cannot be written.
     pub fn save(&mut self, base64: &str, mime_type: Option<&str>) -> Result<&Path, Failure> {
         let compact: String = base64.split_ascii_whitespace().collect();
         let bytes = STANDARD.decode(compact).map_err(|error| {
@@ -67,12 +75,12 @@ impl Shelf {
         Ok(self.saved.last().map_or(Path::new(""), PathBuf::as_path))
     }
 
-    /// The files so far.
+    /// Returns the files written so far.
     pub fn saved(&self) -> &[PathBuf] {
         &self.saved
     }
 
-    /// A file that was not there, with the first number that is free.
+    /// Creates a new file with the first free number.
     fn create(&self, ending: &str) -> Result<(PathBuf, File), Failure> {
         for number in 1..=TRIES {
             let path = self.directory.join(format!("{}-{number}.{ending}", self.stem));
@@ -96,7 +104,7 @@ fn ending(mime_type: &str) -> &'static str {
     ENDINGS.iter().find(|(known, _)| *known == essence).map_or("bin", |(_, ending)| ending)
 }
 
-/// A part of a file's name that is nothing else.
+/// Returns a text that is safe as part of a file name.
 fn safe(part: &str) -> String {
     let plain = |letter: char| if letter.is_ascii_alphanumeric() || letter == '_' { letter } else { '-' };
     let part: String = part.chars().map(plain).take(PART).collect();

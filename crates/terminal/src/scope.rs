@@ -1,4 +1,4 @@
-//! Whose configuration is changed, and changing it.
+//! Scopes of the configuration, and writing to them.
 
 use std::path::{Path, PathBuf};
 use std::time::SystemTime;
@@ -13,38 +13,38 @@ use crate::approval::approvals;
 use crate::failure::{Failure, Kind};
 use crate::session::Session;
 
-/// Whose configuration.
+/// Scope of a configuration change.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub enum Scope {
-    /// This project's: .wharf/config.json
+    /// This project: .wharf/config.json
     Project,
-    /// Your own, for every project: config.json
+    /// Your own configuration, for every project: config.json
     #[value(alias = "user")]
     Global,
-    /// Claude's private entries of a project, which there are none of here: taken for the project's
+    /// Claude's private project entries, which Wharf does not have; treated as the project scope
     #[value(hide = true)]
     Local,
 }
 
-/// A server to be written.
+/// A server entry to write.
 #[derive(Clone, Copy)]
 pub struct Writing<'a> {
     pub name: &'a ServerName,
     pub entry: &'a Map<String, Value>,
-    /// Replaces one that is there; otherwise that is a failure.
+    /// True to replace an existing entry, which is otherwise an error.
     pub replace: bool,
-    /// Counts as an approval, where one is needed.
+    /// True to approve the entry, if it needs approval.
     pub approve: bool,
 }
 
-/// What was written.
+/// A written entry.
 pub struct Written {
     pub file: PathBuf,
     pub change: Change,
 }
 
 impl Scope {
-    /// The layer that it is.
+    /// Returns the layer of this scope.
     pub fn layer(self) -> Layer {
         match self {
             Self::Project | Self::Local => Layer::Project,
@@ -52,14 +52,17 @@ impl Scope {
         }
     }
 
-    /// Whether it is where a server stands.
+    /// Reports whether a server is defined in this scope.
     pub fn holds(self, server: &Configured) -> bool {
         server.layer.source() == self.layer().source()
     }
 }
 
-/// Writes a server, whether there is one of the name or not, and says into which file. Counts as an approval unless it
-/// is switched off.
+/// Writes a server, replacing an existing one, and returns the file. Approves it unless it is disabled.
+///
+/// # Errors
+///
+/// Fails if the file cannot be changed or the approval cannot be stored.
 pub fn write_server(
     session: &Session,
     scope: Scope,
@@ -71,6 +74,11 @@ pub fn write_server(
 }
 
 /// Writes a server. Blocks.
+///
+/// # Errors
+///
+/// Fails if the server exists and must not be replaced, if the file cannot be changed, or if the approval cannot be
+/// stored.
 pub fn write(session: &Session, scope: Scope, writing: &Writing<'_>) -> Result<Written, Failure> {
     let places = &session.configuration.places;
     let path = places.file_of(scope.layer()).filter(|path| !path.as_os_str().is_empty()).ok_or_else(homeless)?;
@@ -90,6 +98,10 @@ pub fn write(session: &Session, scope: Scope, writing: &Writing<'_>) -> Result<W
 }
 
 /// Changes the file of a layer. Blocks.
+///
+/// # Errors
+///
+/// Fails if the file cannot be edited or written.
 pub fn change_file(
     places: &Places,
     layer: Layer,
@@ -121,7 +133,7 @@ fn taken(session: &Session, name: &ServerName, path: &Path) -> Failure {
         .hint(format_args!("wharf get {name} shows it, --replace replaces it"))
 }
 
-/// Remembers that the user has agreed to what was just written, if that is what stands there and needs an approval.
+/// Approves the entry just written, if the file still holds it and it needs approval.
 fn approve(session: &Session, writing: &Writing<'_>, path: &Path) -> Result<(), Failure> {
     let places = &session.configuration.places;
     let config = load(places, &session.surroundings);

@@ -1,9 +1,9 @@
-//! The screen while a line is being edited: everything is printed above that line, and right above it stands one line
-//! that updates itself.
+//! The screen while a line is being edited: output is printed above the line, and a self-updating status line stands
+//! directly above it.
 //!
-//! A line editor draws its line whenever it likes and knows alone where that line is. So nothing is written past it: what
-//! waits is handed over where the editor draws its prompt, and a thread of the screen's own makes it draw. Nobody who
-//! prints waits for a terminal.
+//! Only the line editor knows the position of its line and when it is drawn, so nothing is written behind its back.
+//! Pending output is handed over when the editor draws its prompt, and a thread of the screen makes it redraw. Printing
+//! never blocks on the terminal.
 
 mod stage;
 
@@ -19,7 +19,7 @@ pub use stage::Updating;
 
 use crate::console::Above;
 
-/// Where everything goes while a line is edited. Clones are the same screen.
+/// Output sink while a line is edited. Clones share the same screen.
 #[derive(Clone, Default)]
 pub struct Screen(Arc<Shared>);
 
@@ -27,7 +27,7 @@ pub struct Screen(Arc<Shared>);
 struct Shared {
     inside: Mutex<Inside>,
     changed: Condvar,
-    /// Held by whoever writes past the editor, and by the editor while it begins a line.
+    /// Held while writing directly to the terminal, and by the editor while it begins a line.
     writing: Mutex<()>,
 }
 
@@ -38,7 +38,7 @@ struct Inside {
     is_closed: bool,
 }
 
-/// Whether a line is being edited.
+/// State of the edited line.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 enum Line {
     #[default]
@@ -46,13 +46,13 @@ enum Line {
     Edited,
 }
 
-/// How often the prompt is drawn again while much happens.
+/// Minimum interval between redraws of the prompt.
 const EVERY: Duration = Duration::from_millis(50);
-/// Makes a line editor draw its prompt again and is not seen: up a row and, by the end of the line, down again.
+/// Invisible sequence that makes the editor redraw its prompt: one row up, then down again by the newline.
 const NUDGE: &str = "\x1b[1A\n";
 
 impl Screen {
-    /// Begins to show what is printed. The printer is used for nothing but nudging the editor.
+    /// Starts the screen's thread. The printer serves only to trigger redraws.
     pub fn start(&self, mut printer: impl ExternalPrinter + Send + 'static) -> io::Result<()> {
         let screen = self.clone();
         let run = move || {
@@ -64,18 +64,18 @@ impl Screen {
         std::thread::Builder::new().name("screen".to_owned()).spawn(run).map(drop)
     }
 
-    /// A line begins: from now on nothing is written past the editor.
+    /// Begins a line. From now on only the editor writes.
     pub fn begin_line(&self) {
         let _writing = self.0.writing.lock().unwrap_or_else(PoisonError::into_inner);
         self.lock().line = Line::Edited;
     }
 
-    /// What goes before the prompt; for the editor, wherever it draws one.
+    /// Returns the text to write before the prompt. Called by the editor on every redraw.
     pub fn before_prompt(&self, updating: Updating) -> String {
         self.lock().stage.before_prompt(updating, columns())
     }
 
-    /// The line has ended, and the cursor stands on an empty row below it.
+    /// Ends the line. The cursor is on an empty row below it.
     pub fn end_line(&self) {
         let mut inside = self.lock();
         inside.line = Line::Absent;
@@ -84,12 +84,12 @@ impl Screen {
         self.0.changed.notify_all();
     }
 
-    /// Has the prompt drawn again.
+    /// Requests a redraw of the prompt.
     pub fn redraw(&self) {
         self.change(Stage::redraw);
     }
 
-    /// Writes what is left, on the empty row where the prompt was. Nothing is shown after that.
+    /// Writes the remaining output on the empty row of the prompt, and ends the screen.
     pub fn close(&self) {
         let _writing = self.0.writing.lock().unwrap_or_else(PoisonError::into_inner);
         let mut inside = self.lock();
@@ -101,7 +101,7 @@ impl Screen {
         write(&text);
     }
 
-    /// Waits for something to show. None once all is over.
+    /// Waits until there is something to show. Returns `None` once closed.
     fn next(&self) -> Option<Line> {
         let mut inside = self.lock();
         loop {
@@ -120,13 +120,13 @@ impl Screen {
 
     fn show(&self, line: Line, printer: &mut impl ExternalPrinter) {
         match line {
-            // One who cannot be nudged any more has left.
+            // The print fails only after the editor has ended.
             Line::Edited => drop(printer.print(NUDGE.to_owned())),
             Line::Absent => self.write_past(),
         }
     }
 
-    /// Writes what waits while no line is edited.
+    /// Writes pending output directly while no line is edited.
     fn write_past(&self) {
         let _writing = self.0.writing.lock().unwrap_or_else(PoisonError::into_inner);
         let mut inside = self.lock();
@@ -164,7 +164,7 @@ impl Above for Screen {
 
 fn write(text: &str) {
     let mut out = io::stdout().lock();
-    // A terminal that is gone shows nothing to nobody.
+    // A failure is ignored: the terminal is gone.
     let _ = out.write_all(text.as_bytes()).and_then(|()| out.flush());
 }
 

@@ -1,11 +1,11 @@
-//! `tools --search`: which tools are most like some words, as an agent's model finds them too.
+//! `tools --search`: ranks tools by keywords, with the same index as the agent.
 
 use std::sync::Arc;
 
 use wharf::catalog::CatalogTool;
 use wharf_agent::search::{Index, Searched, arguments};
 
-/// Where each tool comes among those that are like the words, the best being 0; none where it is not among them.
+/// Returns the rank of each tool, 0 being the best. `None` for tools that do not match.
 pub fn places(tools: &[Arc<CatalogTool>], words: &str) -> Vec<Option<usize>> {
     let mut places = vec![None; tools.len()];
     for (place, hit) in index(tools).search(words, usize::MAX).into_iter().enumerate() {

@@ -1,5 +1,5 @@
-//! The servers of a command: configured ones by name, others by how they are started or dialled; and connecting to
-//! all of them at once.
+//! Server arguments of commands: configured servers by name, others by command or URL; and connecting to them in
+//! parallel.
 
 mod connect;
 mod name;
@@ -19,13 +19,13 @@ pub use connect::{connect_one, each};
 pub use named::{entry_of, is_address, is_entry_of_file, key_of, names, shown_word};
 pub use starting::while_starting;
 
-/// The one server a command talks to, where it is not a configured one.
+/// The server of a command, if not a configured one.
 #[derive(Debug, Args)]
 pub struct OneServer {
-    /// The command that starts a server that is not configured, split like a shell line but never run by a shell
+    /// Start this command as a server; split into words as in a shell, but not run by a shell
     #[arg(long, value_name = "COMMAND", help_heading = "Server")]
     stdio: Option<String>,
-    /// The address of a server that is not configured: http:// or https://
+    /// Connect to the server at this URL: http:// or https://
     #[arg(long, value_name = "URL", conflicts_with = "stdio", help_heading = "Server")]
     url: Option<String>,
     #[command(flatten)]
@@ -34,17 +34,16 @@ pub struct OneServer {
     dial: Dial,
 }
 
-/// The servers a command talks to.
+/// The servers of a command.
 #[derive(Debug, Args)]
 pub struct ManyServers {
-    /// The servers: names of the configuration, addresses, or FILE:NAME; without any, all that are configured
+    /// Servers: configured names, URLs, or FILE:NAME; default: all configured
     #[arg(value_name = "SERVER")]
     names: Vec<String>,
-    /// The command that starts a server that is not configured, split like a shell line but never run by a shell; may
-    /// be repeated
+    /// Start this command as a server; split into words as in a shell, but not run by a shell; repeatable
     #[arg(long, value_name = "COMMAND", help_heading = "Server")]
     stdio: Vec<String>,
-    /// The address of a server that is not configured: http:// or https://; may be repeated
+    /// Connect to the server at this URL: http:// or https://; repeatable
     #[arg(long, value_name = "URL", help_heading = "Server")]
     url: Vec<String>,
     #[command(flatten)]
@@ -53,58 +52,62 @@ pub struct ManyServers {
     dial: Dial,
 }
 
-/// How servers are started.
+/// Options for servers that are started.
 #[derive(Debug, Args)]
 struct Start {
-    /// A variable for the server: NAME=VALUE, or NAME to hand down your own; may be repeated
+    /// Environment variable of the server: NAME=VALUE, or NAME to pass on your own; repeatable
     #[arg(long, value_name = "NAME[=VALUE]", help_heading = "Server")]
     env: Vec<String>,
-    /// Where the server runs
+    /// Working directory of the server
     #[arg(long, value_name = "DIR", help_heading = "Server")]
     cwd: Option<PathBuf>,
-    /// Hand down the whole environment instead of a short list
+    /// Pass on the whole environment instead of a minimal one
     #[arg(long, help_heading = "Server")]
     inherit_env: bool,
 }
 
-/// How servers are dialled.
+/// Options for servers at a URL.
 #[derive(Debug, Default, Args)]
 struct Dial {
-    /// A header for the server at --url: NAME=VALUE; may be repeated
+    /// Header for the server at --url: NAME=VALUE; repeatable
     #[arg(long, value_name = "NAME=VALUE", help_heading = "Server at a URL")]
     header: Vec<String>,
-    /// Which form of the protocol the server at --url speaks
+    /// Transport of the server at --url
     #[arg(long, value_enum, default_value_t = Transport::Auto, help_heading = "Server at a URL")]
     transport: Transport,
-    /// The proxy to reach the server at --url through; none is taken from the environment
+    /// Proxy for the server at --url; proxy variables of the environment are ignored
     #[arg(long, value_name = "URL", help_heading = "Server at a URL")]
     proxy: Option<String>,
-    /// A file of certificates to trust beside the system's own, in PEM; may be repeated
+    /// PEM file of additional certificates to trust; repeatable
     #[arg(long, value_name = "FILE", help_heading = "Server at a URL")]
     ca: Vec<PathBuf>,
-    /// A file with your own certificate and its key, in PEM
+    /// PEM file with your client certificate and its key
     #[arg(long, value_name = "FILE", help_heading = "Server at a URL")]
     client_cert: Option<PathBuf>,
 }
 
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, ValueEnum)]
 enum Transport {
-    /// Whichever it turns out to speak
+    /// Detect the transport
     #[default]
     Auto,
     /// Streamable HTTP
     Http,
-    /// HTTP+SSE, of 2024-11-05
+    /// HTTP+SSE of revision 2024-11-05
     Sse,
 }
 
 impl OneServer {
-    /// Whether the server is given here, so that no word names it.
+    /// Reports whether `--stdio` or `--url` gives the server.
     pub fn is_given(&self) -> bool {
         self.stdio.is_some() || self.url.is_some()
     }
 
-    /// The server: the one that is given here, or else the one that a word names.
+    /// Returns the server that the options give or the word names.
+    ///
+    /// # Errors
+    ///
+    /// Fails if there is no such server, or if options do not apply to it.
     pub async fn resolve(&self, session: &Session, word: Option<&str>) -> Result<ServerEntry, Failure> {
         let mut servers = Vec::new();
         match word {
@@ -120,7 +123,7 @@ impl OneServer {
         servers.pop().ok_or_else(|| named::nowhere(session))
     }
 
-    /// Takes the server's name off the words of a command, unless the server is given here.
+    /// Takes the server's name off the words of a command, unless the options give the server.
     pub fn first_of<'a>(&self, words: &'a [String]) -> (Option<&'a str>, &'a [String]) {
         match words {
             [name, rest @ ..] if !self.is_given() => (Some(name), rest),
@@ -130,7 +133,11 @@ impl OneServer {
 }
 
 impl ManyServers {
-    /// The servers, and why others that were meant are not there.
+    /// Returns the servers, and the failures of others that were requested.
+    ///
+    /// # Errors
+    ///
+    /// Fails if no server is left, or if options do not apply.
     pub async fn resolve(&self, session: &Session) -> Result<(Vec<ServerEntry>, Vec<Failure>), Failure> {
         let (mut servers, mut failures) = (Vec::new(), Vec::new());
         let (addresses, names): (Vec<String>, Vec<String>) =
@@ -184,7 +191,7 @@ impl Start {
         Ok(())
     }
 
-    /// What is said of starting must be about a server that is started by what was typed.
+    /// Rejects start options without `--stdio`.
     fn check(&self, lines: &[String]) -> Result<(), Failure> {
         let said = !self.env.is_empty() || self.cwd.is_some() || self.inherit_env;
         if said && lines.is_empty() {
@@ -196,7 +203,7 @@ impl Start {
 }
 
 impl Dial {
-    /// What is said of dialling must be about the one server that is dialled by what was typed.
+    /// Rejects connection options without a URL, and headers with several URLs.
     fn check(&self, addresses: usize) -> Result<(), Failure> {
         let said = !self.header.is_empty()
             || self.transport != Transport::Auto
@@ -209,7 +216,7 @@ impl Dial {
                 .hint("they go with --url, or with an address in the place of a server's name"));
         }
         if addresses > 1 && !self.header.is_empty() {
-            // What is meant for one of them is a secret from the others.
+            // A header for one server may be a secret that others must not see.
             return Err(
                 Failure::usage("--header goes with one --url only").hint("ask each server with a command of its own")
             );
@@ -238,7 +245,7 @@ impl Dial {
     }
 }
 
-/// Reads an address. What it says is not repeated before it is known where in it a secret may stand.
+/// Parses a URL. The failure does not repeat the text, which may contain a secret.
 fn address(text: &str) -> Result<Url, Failure> {
     let bad = |what: &str| Failure::usage(format_args!("--url {what}")).hint("write it like https://example.org/mcp");
     let url = Url::parse(text).map_err(|_| bad("is no URL"))?;
@@ -248,7 +255,7 @@ fn address(text: &str) -> Result<Url, Failure> {
     Ok(url)
 }
 
-/// Written like a variable or like a line of HTTP.
+/// Parses `NAME=VALUE` or `NAME: VALUE`.
 fn header(text: &str) -> Result<(String, Secret), Failure> {
     let Some((name, value)) = text.split_once(['=', ':']) else {
         return Err(Failure::usage("--header needs a name and a value, as in --header NAME=VALUE"));
@@ -256,7 +263,7 @@ fn header(text: &str) -> Result<(String, Secret), Failure> {
     Ok((name.trim().to_owned(), Secret::new(value.trim())))
 }
 
-/// Splits a command line. Quotes and backslashes work as in a shell; nothing else does.
+/// Splits a command line. Supports quotes and backslashes as in a shell, and nothing else.
 fn words(line: &str) -> Result<Vec<String>, Failure> {
     let Some(words) = shlex::split(line) else {
         return Err(Failure::usage("a quote is not closed in --stdio"));
@@ -267,7 +274,7 @@ fn words(line: &str) -> Result<Vec<String>, Failure> {
     Ok(words)
 }
 
-/// Values are kept as secrets: many of them are.
+/// Parses a variable. Values are treated as secrets, since many are.
 fn variable(text: &str) -> Result<(String, EnvValue), Failure> {
     let (name, value) = match text.split_once('=') {
         Some((name, value)) => (name, EnvValue::Secret(Secret::new(value))),

@@ -1,6 +1,6 @@
-//! What a command does for the server it talks to: asks the person, names directories, shows logs.
+//! Services of a command for its server: questions to the user, roots and logs.
 //!
-//! Nothing here is declared to a server unless it can be done. A model is not lent to anybody yet.
+//! Only services that are available are declared to a server. Sampling is not supported yet.
 
 mod logs;
 mod person;
@@ -21,20 +21,19 @@ use logs::Logs;
 use person::Person;
 use roots::Roots;
 
-/// What every command takes whose server may ask something back.
+/// Options of commands that provide services to their server.
 #[derive(Debug, Default, Args)]
 pub struct ServiceArgs {
-    /// Answer what the server asks without asking you: a field's value, a whole JSON object, or a plain no; may be
-    /// repeated
+    /// Answer the server's questions: a field's value, a whole JSON object, `decline` or `cancel`; repeatable
     #[arg(long = "answer", value_name = "NAME=VALUE|JSON|decline|cancel", help_heading = "Questions")]
     answers: Vec<String>,
-    /// Let a form ask for passwords, keys and the like
+    /// Allow forms to ask for passwords, keys and other secrets
     #[arg(long, help_heading = "Questions")]
     allow_secrets: bool,
-    /// A directory the server may know of and work in; may be repeated
+    /// Root directory to announce to the server; repeatable
     #[arg(long = "root", value_name = "DIR", help_heading = "Server")]
     roots: Vec<PathBuf>,
-    /// Show what the server logs, from this level on; with --debug, from info on
+    /// Show the server's log messages from this level on; default with --debug: info
     #[arg(long, value_name = "LEVEL", value_parser = level_parser(), help_heading = "Output")]
     log: Option<LogLevel>,
 }
@@ -43,19 +42,23 @@ fn level_parser() -> impl clap::builder::TypedValueParser<Value = LogLevel> {
     PossibleValuesParser::new(LogLevel::ALL.map(LogLevel::as_str)).try_map(|word| word.parse::<LogLevel>())
 }
 
-/// What is done for a server, and the ear for answers that turn out not to fit.
+/// Services for a server, and the receiver of failures to answer.
 pub struct Offer {
     pub services: Services,
     misfits: mpsc::Receiver<Failure>,
 }
 
 impl ServiceArgs {
-    /// As if these had been given with `--answer`; without any, the person is asked.
+    /// Returns options as if these answers were given with `--answer`. Without answers, the user is prompted.
     pub fn answering(answers: &[&str]) -> Self {
         Self { answers: answers.iter().map(|answer| (*answer).to_owned()).collect(), ..Self::default() }
     }
 
-    /// Makes ready what was asked for. Fails for a directory that is none.
+    /// Prepares the requested services.
+    ///
+    /// # Errors
+    ///
+    /// Fails if a root is not a directory.
     pub fn offer(&self, session: &Session) -> Result<Offer, Failure> {
         let (misfit, misfits) = mpsc::channel(1);
         let person = Person::new(session, self.answers.clone(), self.allow_secrets, misfit);
@@ -72,8 +75,12 @@ impl ServiceArgs {
 }
 
 impl Offer {
-    /// Waits for some work with the server. An answer of `--answer` that does not fit its question ends it: better
-    /// nothing is done than something that nobody meant.
+    /// Runs work with the server. Stops it if a value of `--answer` does not fit its question, so that the server never
+    /// acts on an unintended answer.
+    ///
+    /// # Errors
+    ///
+    /// Fails if the work fails or an answer does not fit.
     pub async fn during<T>(&mut self, work: impl Future<Output = Result<T, Failure>>) -> Result<T, Failure> {
         tokio::select! {
             biased;
@@ -83,10 +90,10 @@ impl Offer {
     }
 }
 
-/// Says so where logs were asked for and there are none.
+/// Warns if logs were requested but the server has none.
 pub fn warn_of_logs(session: &Session, services: &Services, connection: &Connection) {
     let ServerFacts { name, capabilities, .. } = connection.facts();
-    // With --debug nobody may have asked for them.
+    // With `--debug`, logs are enabled without a request.
     if services.logs.is_some() && !capabilities.logging && !session.console.manner.debug {
         session.console.warn(format_args!("{name} offers no logs, so none will be shown"));
     }

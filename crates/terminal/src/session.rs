@@ -1,6 +1,6 @@
-//! One command from beginning to end: its console, its signals, the servers it has open.
+//! The lifetime of one command: its console, its signals and its open servers.
 //!
-//! Whatever a command opened is closed here, in one place, however the command ended.
+//! Closes everything that a command opened, in one place, however the command ended.
 
 use std::collections::HashMap;
 use std::io;
@@ -27,27 +27,31 @@ use crate::style::{QUIET, paint};
 use crate::table::wrap;
 use crate::tap::{CommandTap, Shown, TraceFile};
 
-/// What every command that talks to servers takes.
+/// Options common to all commands that use servers.
 #[derive(Debug, Default, Args)]
 pub struct Common {
     /// Write one JSON document instead of text
     #[arg(long, help_heading = "Output")]
     pub json: bool,
-    /// Show every message and step on stderr, as WHARF_DEBUG=1 does
+    /// Print every message and step on stderr, as with WHARF_DEBUG=1
     #[arg(long, help_heading = "Output")]
     pub debug: bool,
     /// Write every message to FILE as JSON lines
     #[arg(long, value_name = "FILE", help_heading = "Output")]
     pub trace: Option<PathBuf>,
-    /// How long a server may take to start, and to answer or report progress: seconds, or "250ms"
+    /// Timeout for startup and for each response or progress update, e.g. 30, 250ms
     #[arg(long, value_name = "TIME", value_parser = timeout, help_heading = "Server")]
     pub timeout: Option<Duration>,
-    /// Which of your accounts at a server with logins: see `wharf auth`
+    /// Account to use for servers with logins; see `wharf auth`
     #[arg(long, value_name = "NAME", help_heading = "Server")]
     pub account: Option<String>,
 }
 
-/// Reads `30`, `2.5`, `30s` or `250ms`.
+/// Parses `30`, `2.5`, `30s` or `250ms`.
+///
+/// # Errors
+///
+/// Returns a sentence if the text has another form or is zero.
 pub fn timeout(text: &str) -> Result<Duration, String> {
     let (number, unit) = match (text.strip_suffix("ms"), text.strip_suffix('s')) {
         (Some(number), _) => (number, 1e-3),
@@ -58,7 +62,7 @@ pub fn timeout(text: &str) -> Result<Duration, String> {
     time.filter(|time| !time.is_zero()).ok_or_else(|| "a time is written like 30, 2.5 or 250ms".to_owned())
 }
 
-/// What a command works with.
+/// Shared state of one command.
 pub struct Session {
     pub console: Arc<Console>,
     pub surroundings: Surroundings,
@@ -67,36 +71,36 @@ pub struct Session {
     limits: Limits,
     trace: Option<Arc<TraceFile>>,
     logs: Option<Arc<ServerLogs>>,
-    /// What `--timeout` says.
+    /// Value of `--timeout`.
     timeout: Option<Duration>,
-    /// How to log in at each server that was dialled, after `wharf auth`.
+    /// Arguments of `wharf auth` for each HTTP server used.
     logins: Mutex<HashMap<String, String>>,
     open: Mutex<Vec<Connection>>,
-    /// With whoever hears what happens in them: nobody has to be told twice.
+    /// Open hosts. Holding their events keeps these out of the log.
     hosts: Mutex<Vec<(Host, Events)>>,
-    /// What is still being said to servers before they are closed.
+    /// Tasks to finish before the servers are closed.
     last_words: Mutex<JoinSet<()>>,
 }
 
-/// How long a server that is being left may take to hear why.
+/// Time limit of the shutdown tasks.
 const LAST_WORDS: Duration = Duration::from_secs(1);
-/// How long the logs of servers may take to be written at the end.
+/// Time limit for writing the servers' logs at the end.
 const LAST_LINES: Duration = Duration::from_millis(500);
 
-/// What is read at the edge of the program and passed down.
+/// Process-wide inputs, read once at startup and passed down.
 pub struct Edge {
     pub surroundings: Surroundings,
     pub color: ColorChoice,
     pub config: ConfigArgs,
 }
 
-/// Runs a command and tells how it ended.
+/// Runs a command and reports its failure.
 pub fn run(edge: Edge, common: &Common, body: impl AsyncFnOnce(&Session) -> Outcome) -> ExitCode {
     let debug =
         common.debug || edge.surroundings.var("WHARF_DEBUG").is_some_and(|value| is_yes(&value.to_string_lossy()));
     let manner = Manner { json: common.json, debug, color: edge.color };
     let console = Arc::new(Console::new(manner));
-    // Set once per process; there is nobody else to have set it.
+    // Set once per process, so it cannot fail.
     let _ = tracing::subscriber::set_global_default(Talk(console.clone()));
     match perform(edge, console.clone(), common, body) {
         Ok(ending) => ending.exit_code(),
@@ -104,7 +108,7 @@ pub fn run(edge: Edge, common: &Common, body: impl AsyncFnOnce(&Session) -> Outc
     }
 }
 
-/// Whether a variable that is set means yes: anything but nothing, `0`, `false`, `no` and `off`.
+/// Reports whether a variable is truthy: not empty, `0`, `false`, `no` or `off`.
 fn is_yes(value: &str) -> bool {
     !["", "0", "false", "no", "off"].contains(&value.trim().to_ascii_lowercase().as_str())
 }
@@ -112,7 +116,7 @@ fn is_yes(value: &str) -> bool {
 fn perform(edge: Edge, console: Arc<Console>, common: &Common, body: impl AsyncFnOnce(&Session) -> Outcome) -> Outcome {
     let session = Session::new(edge, console, common)?;
     let system = |error: io::Error| Failure::other(format_args!("the system refused: {error}"));
-    // Two threads, so that a reader who stops reading our output does not keep us from hearing a signal.
+    // Two threads, so that a blocked write to stdout does not prevent the handling of signals.
     let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build().map_err(system)?;
     runtime.block_on(async {
         let signal = FirstSignal::listen().map_err(system)?;
@@ -170,17 +174,17 @@ impl Session {
         })
     }
 
-    /// How long a call may take at most.
+    /// Returns the maximum duration of a call.
     pub fn call_max(&self) -> Duration {
         self.limits.call_max
     }
 
-    /// Bounds and delays of this command.
+    /// Returns the limits and timeouts of this command.
     pub fn limits(&self) -> &Limits {
         &self.limits
     }
 
-    /// The same for a host that stays: servers have longer to stop.
+    /// Returns the limits for a host that keeps running, where servers get more time to stop.
     pub fn staying_limits(&self) -> Limits {
         let Limits { stop_grace, term_grace, .. } = Limits::default();
         let mut limits = self.limits.clone();
@@ -188,19 +192,19 @@ impl Session {
         limits
     }
 
-    /// How long a server may take, where somebody has said so with `--timeout`.
+    /// Returns the value of `--timeout`.
     pub fn timeout(&self) -> Option<Duration> {
         self.timeout
     }
 
-    /// How this command connects to a server, and who it is there.
+    /// Returns the connect options of a server, with its login.
     pub fn options_for(&self, entry: &ServerEntry) -> ConnectOptions {
         let mut options = self.connect_options(entry.name.as_str());
         options.authorizer = self.account(entry).map(|account| Arc::new(account) as Arc<dyn Authorizer>);
         options
     }
 
-    /// The account at a server that is dialled.
+    /// Returns the account of an HTTP server.
     pub fn account(&self, entry: &ServerEntry) -> Option<Account> {
         match &entry.spec {
             ServerSpec::Http(spec) => {
@@ -212,7 +216,7 @@ impl Session {
         }
     }
 
-    /// A failure whose next step is a login, with the words that lead to the very login that was used.
+    /// Completes a hint to log in with the arguments of the login in use.
     pub fn in_full(&self, mut failure: Failure) -> Failure {
         let Some(server) = &failure.error.server else { return failure };
         if let Some(words) = self.logins.lock().unwrap_or_else(PoisonError::into_inner).get(server) {
@@ -225,7 +229,7 @@ impl Session {
         failure
     }
 
-    /// How this command connects to a server of that name, as nobody in particular.
+    /// Returns the connect options of a server, without a login.
     pub fn connect_options(&self, server: &str) -> ConnectOptions {
         let mut options = ConnectOptions::default();
         options.name = server.to_owned();
@@ -243,7 +247,7 @@ impl Session {
         options
     }
 
-    /// Sees every message of every server, where `--debug` or `--trace` want that.
+    /// Returns the tap for all messages, if `--debug` or `--trace` need one.
     pub fn tap(&self) -> Option<Arc<dyn Tap>> {
         let shown = match self.configuration.debugging() {
             _ if self.console.manner.debug => Shown::All,
@@ -254,32 +258,32 @@ impl Session {
         is_wanted.then(|| Arc::new(tap()) as Arc<dyn Tap>)
     }
 
-    /// Whether the messages of a server are shown.
+    /// Reports whether the messages of a server are shown.
     fn shows(&self, server: &str) -> bool {
         self.console.manner.debug || self.configuration.debugging().iter().any(|name| name == server)
     }
 
-    /// Takes what servers write to stderr; nothing where there is no place to keep it.
+    /// Returns the log for stderr output of servers. `None` without a state directory.
     pub fn process_log(&self) -> Option<Arc<dyn ProcessLog>> {
         self.logs.clone().map(|logs| logs as Arc<dyn ProcessLog>)
     }
 
-    /// Remembers a connection, to be closed at the end.
+    /// Tracks a connection, to close it at the end.
     pub fn keep(&self, connection: &Connection) {
         self.open.lock().unwrap_or_else(PoisonError::into_inner).push(connection.clone());
     }
 
-    /// Remembers a host, to be closed at the end.
+    /// Tracks a host, to close it at the end.
     pub fn keep_host(&self, host: &Host, events: Events) {
         self.hosts.lock().unwrap_or_else(PoisonError::into_inner).push((host.clone(), events));
     }
 
-    /// Says something to a server that is about to be left. It is waited for, but not long, before anything is closed.
+    /// Spawns a task that must finish before the servers are closed, within a short time limit.
     pub fn last_word(&self, word: impl Future<Output = ()> + Send + 'static) {
         self.last_words.lock().unwrap_or_else(PoisonError::into_inner).spawn(word);
     }
 
-    /// Closes everything that is open, all at once.
+    /// Closes everything in parallel.
     pub async fn close(&self) {
         let mut words = std::mem::take(&mut *self.last_words.lock().unwrap_or_else(PoisonError::into_inner));
         let _ = tokio::time::timeout(LAST_WORDS, async { while words.join_next().await.is_some() {} }).await;
@@ -291,7 +295,7 @@ impl Session {
         while closing.join_next().await.is_some() {}
         self.accounts.finish().await;
         if let Some(logs) = &self.logs {
-            // Not worth waiting for, but for the last line of a server that has just ended.
+            // Wait only briefly: this is for the last lines of servers that have just exited.
             let _ = tokio::time::timeout(LAST_LINES, logs.flush()).await;
         }
     }
@@ -299,7 +303,7 @@ impl Session {
 
 #[cfg(any(test, feature = "testing"))]
 impl Session {
-    /// A session of somebody whose home is this directory, in the project below it: for the tests of what works with one.
+    /// Creates a session with this home directory, in a project below it. For tests.
     pub fn in_directory(home: &std::path::Path) -> Self {
         let surroundings = Surroundings { env: vec![("HOME".into(), home.into())], cwd: home.join("project") };
         let manner = Manner { json: false, debug: false, color: ColorChoice::Never };

@@ -1,33 +1,33 @@
-//! A sheet about one thing: lines of a word and what it is about, in one column each.
+//! Detail sheets: labelled lines about one subject.
 
 use std::fmt::Write as _;
 
 use crate::style::{HEADING, QUIET, paint};
 use crate::table::wrap;
 
-/// Where the second column begins.
+/// Column at which the value begins.
 const INDENT: usize = 15;
 
-/// A sheet as it is written.
+/// A detail sheet under construction.
 pub struct Sheet {
     pub text: String,
     last: &'static str,
 }
 
 impl Sheet {
-    /// A sheet about this, escaped already.
+    /// Creates a sheet with an escaped heading.
     pub fn new(heading: &str) -> Self {
         Self { text: format!("{}\n", paint(HEADING, heading)), last: "" }
     }
 
-    /// A line; a word that stands above already is not repeated. What it is about is escaped already.
+    /// Appends a labelled line with an escaped value. A label equal to the previous one is not repeated.
     pub fn line(&mut self, word: &'static str, about: &str) {
         let shown = if word == self.last { String::new() } else { format!("{word}:") };
         self.last = word;
         let _ = writeln!(self.text, "  {}{about}", paint(QUIET, format_args!("{shown:<13}")));
     }
 
-    /// The same, broken where it would be wider than this.
+    /// Appends a labelled value, wrapped to a total width.
     pub fn wrapped(&mut self, word: &'static str, about: &str, width: Option<usize>) {
         let room = width.map(|width| width.saturating_sub(INDENT).max(INDENT));
         for line in wrap(about, room).lines() {

@@ -1,10 +1,10 @@
-//! Paths as people read them.
+//! Formats paths for display.
 
 use std::path::Path;
 
 use wharf_spec::{Surroundings, Untrusted};
 
-/// A path from the working directory or from home where it lies below, escaped.
+/// Returns a path relative to the working directory or to the home directory if it is below, escaped.
 pub fn shown_path(path: &Path, around: &Surroundings) -> String {
     let home = around.var("HOME").map(Path::new).filter(|home| home.is_absolute());
     let text = match (path.strip_prefix(&around.cwd), home.and_then(|home| path.strip_prefix(home).ok())) {

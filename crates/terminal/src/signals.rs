@@ -1,4 +1,4 @@
-//! SIGINT, SIGTERM and SIGHUP: the first asks the command to end, the second ends it.
+//! SIGINT, SIGTERM and SIGHUP: the first ends the command gracefully, the second exits immediately.
 
 use std::io;
 
@@ -8,11 +8,15 @@ use tokio::sync::oneshot;
 use crate::editor::give_back;
 use crate::failure::Kind;
 
-/// Resolves when the first signal comes.
+/// Resolves on the first signal.
 pub struct FirstSignal(oneshot::Receiver<()>);
 
 impl FirstSignal {
-    /// Begins to listen, and never stops: from now on no signal ends the process by itself.
+    /// Starts to listen. From now on, signals do not end the process by default.
+    ///
+    /// # Errors
+    ///
+    /// Fails if a signal handler cannot be installed.
     pub fn listen() -> io::Result<Self> {
         let kinds = [SignalKind::interrupt(), SignalKind::terminate(), SignalKind::hangup()];
         let [interrupt, terminate, hangup] = kinds.map(signal);
@@ -23,7 +27,7 @@ impl FirstSignal {
             let _ = first.send(());
             next(&mut signals).await;
             give_back();
-            // Servers end with their guards, which notice.
+            // The guards notice the exit and stop the servers.
             std::process::exit(Kind::Interrupted.code().into());
         });
         Ok(Self(heard))
@@ -31,7 +35,7 @@ impl FirstSignal {
 
     pub async fn wait(self) {
         if self.0.await.is_err() {
-            // Nobody can tell of a signal any more.
+            // The signal task has ended, so no signal can arrive.
             std::future::pending::<()>().await;
         }
     }

@@ -1,10 +1,11 @@
-//! Standard input, read on a thread of its own: nothing can interrupt such a read, so nobody may wait for its thread.
+//! Reads standard input on a dedicated thread. A blocking read cannot be interrupted, so shutdown never joins the
+//! thread.
 
 use std::io::{self, Read as _};
 
 use tokio::sync::{mpsc, oneshot};
 
-/// Everything, up to the end.
+/// Reads standard input to its end.
 pub async fn read_all() -> io::Result<String> {
     let (whole, read) = oneshot::channel();
     std::thread::spawn(move || {
@@ -14,7 +15,7 @@ pub async fn read_all() -> io::Result<String> {
     read.await.unwrap_or_else(|_| Err(io::ErrorKind::Other.into()))
 }
 
-/// Line by line. The channel closes at the end of the input.
+/// Reads standard input line by line. The channel closes at end of input.
 pub fn lines() -> mpsc::Receiver<String> {
     let (line, lines) = mpsc::channel(1);
     std::thread::spawn(move || {

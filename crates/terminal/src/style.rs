@@ -1,4 +1,4 @@
-//! The few colours there are. None is ever the only signal; whether they reach anybody is the console's to decide.
+//! Text styles. Colour is never the only signal. The console decides whether styles are emitted.
 
 use std::fmt::{self, Display};
 
@@ -11,10 +11,10 @@ pub const GOOD: Style = AnsiColor::Green.on_default();
 pub const WARNING: Style = AnsiColor::Yellow.on_default().bold();
 pub const BAD: Style = AnsiColor::Red.on_default().bold();
 
-/// A text in a style.
+/// A text with a style.
 pub struct Painted<T>(Style, T);
 
-/// Puts a text, already escaped, into a style.
+/// Applies a style to an escaped text.
 pub fn paint<T: Display>(style: Style, text: T) -> Painted<T> {
     Painted(style, text)
 }

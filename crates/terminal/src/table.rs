@@ -1,4 +1,4 @@
-//! Rows of a name and what it is about, fitted to the width there is.
+//! Two-column tables of labels and descriptions, fitted to the terminal width.
 
 use std::fmt::Write as _;
 
@@ -8,31 +8,31 @@ use wharf_spec::Untrusted;
 use crate::failure::gutter;
 use crate::style::{NAME, paint};
 
-/// What a row begins with that goes on with the line before it.
+/// Indent of a continuation row.
 const CONTINUED: &str = "  ";
 
-/// One row, both texts escaped.
+/// One table row. Both texts are escaped.
 pub struct Row {
     pub label: String,
     pub about: String,
 }
 
-/// The widest label that others are aligned to; a wider one pushes only its own line.
+/// Maximum label width used for alignment. A wider label shifts only its own row.
 const LABEL_WIDTH: usize = 48;
-/// Less room than this for the second column is none.
+/// Minimum width of the second column. With less room it is omitted.
 const LEAST_ABOUT: usize = 12;
-/// What the gutter takes of a line.
+/// Width of the gutter mark.
 const GUTTER_WIDTH: usize = 4;
 
 impl Row {
-    /// Takes a label and a text of which the first line counts, both untrusted.
+    /// Creates a row from an untrusted label and the first line of an untrusted description.
     pub fn new(label: &str, about: Option<&str>) -> Self {
         let about = about.unwrap_or_default().trim().lines().next().unwrap_or_default().trim();
         Self { label: Untrusted::new(label).to_string(), about: Untrusted::new(about).to_string() }
     }
 }
 
-/// The rows as lines. Without a width nothing is cut.
+/// Renders the rows. Without a width, texts are not truncated.
 pub fn table(rows: &[Row], width: Option<usize>) -> String {
     let label_width = rows.iter().map(|row| row.label.width()).filter(|width| *width <= LABEL_WIDTH).max().unwrap_or(0);
     let mut text = String::new();
@@ -52,7 +52,7 @@ pub fn table(rows: &[Row], width: Option<usize>) -> String {
     text
 }
 
-/// At most this many columns of a text, with `…` where something is missing.
+/// Truncates a text to `width` columns, ending in `…` if anything was removed.
 pub fn cut(text: &str, width: usize) -> String {
     if text.width() <= width {
         return text.to_owned();
@@ -68,13 +68,13 @@ pub fn cut(text: &str, width: usize) -> String {
     kept
 }
 
-/// Breaks lines between words; what follows a break is indented a little further, or stands in the gutter where the line
-/// does. Without a width nothing is broken.
+/// Wraps lines at spaces. Continuation lines are indented further, or repeat the gutter mark of their line. Without a
+/// width, the text is returned unchanged.
 pub fn wrap(text: &str, width: Option<usize>) -> String {
     wrap_by(text, width, wrap_line)
 }
 
-/// The same for lines in the gutter only: whoever's words they are cannot write beside it.
+/// Wraps only the lines in the gutter, so that server text cannot appear outside the gutter.
 pub fn wrap_gutter(text: &str, width: Option<usize>) -> String {
     wrap_by(text, width, |line, _| line.to_owned())
 }
@@ -89,8 +89,8 @@ fn wrap_by(text: &str, width: Option<usize>, other: fn(&str, usize) -> String) -
     wrapped.collect::<Vec<_>>().join("\n")
 }
 
-/// A line behind a mark. A word that is too wide is broken anywhere: the terminal would break it, and without the mark.
-/// Every row but the first is indented, so that none of them passes for a line of its own.
+/// Wraps a line after a mark. Words wider than the line are split: the terminal would split them without the mark.
+/// Every row but the first is indented, so that a continuation cannot pass for a separate line.
 fn wrap_behind(mark: &str, line: &str, width: usize) -> String {
     let rows = wrap_line(line, width);
     let rows: Vec<String> = rows.split('\n').flat_map(|row| broken_and_indented(row, width)).collect();
@@ -99,7 +99,7 @@ fn wrap_behind(mark: &str, line: &str, width: usize) -> String {
 
 fn broken_and_indented(row: &str, width: usize) -> Vec<String> {
     let whole = broken(row, width);
-    // On a terminal of a few columns there is no room to indent.
+    // A terminal this narrow has no room for an indent.
     if whole.len() == 1 || width < 8 {
         return whole;
     }
@@ -107,11 +107,11 @@ fn broken_and_indented(row: &str, width: usize) -> Vec<String> {
     rows.map(|(number, row)| if number == 0 { row } else { format!("{CONTINUED}{row}") }).collect()
 }
 
-/// A line in pieces that fit.
+/// Splits a line into pieces of at most `width` columns.
 pub fn broken(line: &str, width: usize) -> Vec<String> {
     let (mut rows, mut row, mut used) = (Vec::new(), String::new(), 0);
     for letter in line.chars() {
-        // A letter without a width takes room all the same: whoever shows a row shows only so many.
+        // Zero-width characters count as one column, which bounds the length of a row.
         let columns = letter.width().unwrap_or(0).max(1);
         if used + columns > width {
             rows.push(std::mem::take(&mut row));

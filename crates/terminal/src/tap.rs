@@ -1,4 +1,4 @@
-//! Taps: every message to a file for `--trace`, and to stderr for `--debug`.
+//! Taps: `--trace` writes every message to a file, `--debug` to stderr.
 
 use std::fmt::Display;
 use std::fs::{File, Permissions};
@@ -18,19 +18,23 @@ use crate::console::Console;
 use crate::failure::Failure;
 use crate::style::{QUIET, paint};
 
-/// The file every message goes to.
+/// The trace file.
 #[derive(Debug)]
 pub struct TraceFile(Mutex<File>);
 
 impl TraceFile {
-    /// Creates the file anew, readable by its owner only: messages may hold secrets.
+    /// Creates or truncates the file, readable only by its owner, since messages may hold secrets.
+    ///
+    /// # Errors
+    ///
+    /// Fails if the file cannot be opened, or if it is a pipe.
     pub fn create(path: &Path) -> Result<Self, Failure> {
         let failed = |error: &dyn Display| {
             Failure::usage(format_args!("the trace file `{}` cannot be written: {error}", path.display()))
         };
         let mut options = File::options();
         options.write(true).create(true).truncate(true).mode(0o600);
-        // Opening a pipe that nobody reads would wait for ever.
+        // Opening a FIFO without a reader would block forever.
         options.custom_flags(without_waiting());
         let file = options.open(path).map_err(|error| failed(&error))?;
         let metadata = file.metadata().map_err(|error| failed(&error))?;
@@ -45,31 +49,31 @@ impl TraceFile {
     fn write(&self, line: &Line<'_>) {
         let Ok(mut text) = serde_json::to_vec(line) else { return };
         text.push(b'\n');
-        // One write, so that a line is whole whatever ends the program. A full disk ends the trace and nothing else.
+        // One write per line, so that a crash leaves no partial line. A write error affects only the trace.
         let _ = self.0.lock().unwrap_or_else(PoisonError::into_inner).write_all(&text);
     }
 }
 
-/// The flag that opens without waiting for anybody.
+/// Returns the open flag for non-blocking mode.
 fn without_waiting() -> i32 {
     i32::try_from(OFlags::NONBLOCK.bits()).unwrap_or_default()
 }
 
-/// The tap of a command: all servers, each message without the secrets of its server.
+/// The tap of a command, for all servers. Masks the secrets of each server.
 pub struct CommandTap {
     pub file: Option<Arc<TraceFile>>,
     pub console: Arc<Console>,
     pub shown: Shown,
 }
 
-/// Whose messages are shown.
+/// Servers of which the messages are shown.
 pub enum Shown {
     All,
     Only(Vec<String>),
 }
 
 impl Shown {
-    /// Whether anything is.
+    /// Reports whether any server is shown.
     pub fn is_any(&self) -> bool {
         !matches!(self, Self::Only(servers) if servers.is_empty())
     }
@@ -91,7 +95,7 @@ struct Line<'a> {
     message: Message<'a>,
 }
 
-/// A message as it came but for its secrets, or as text when it is no JSON.
+/// A message with its secrets masked, or a text if it is not JSON.
 #[derive(Serialize)]
 #[serde(untagged)]
 enum Message<'a> {

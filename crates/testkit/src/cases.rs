@@ -1,25 +1,25 @@
-//! Every stdio fault by name, with the phases and eras in which it makes sense.
+//! All stdio faults by name, with the applicable phases and eras.
 //!
-//! What a client must do about each is the harness's to say, not this table's.
+//! The expected client behaviour is defined by the test harness, not here.
 
 pub use crate::faultd::{Era, Phase};
 
-/// One row: a fault, and where it can be committed.
+/// One fault, with the phases and eras it applies to.
 #[derive(Clone, Copy, Debug)]
 pub struct Case {
-    /// Unique in the table.
+    /// Unique name.
     pub name: &'static str,
-    /// What follows `faultd stdio`.
+    /// Argument of `faultd stdio`.
     pub fault: &'static str,
-    /// The most natural phase first; it is the one meant where `--phase` is not given.
+    /// Applicable phases; the first one is the default of `--phase`.
     pub phases: &'static [Phase],
     pub eras: &'static [Era],
-    /// Further arguments that belong to the row.
+    /// Additional arguments.
     pub args: &'static [&'static str],
     pub about: &'static str,
 }
 
-/// The row that describes a fault, if it has one.
+/// Returns the case of a fault, if any.
 pub fn find(fault: &str) -> Option<&'static Case> {
     CASES.iter().find(|case| case.fault == fault)
 }
@@ -38,7 +38,7 @@ const LEGACY: &[Era] = &[Era::Legacy];
 const EVERY: &[Era] =
     &[Era::Modern, Era::Legacy, Era::Revision("2025-06-18"), Era::Revision("2025-03-26"), Era::Revision("2024-11-05")];
 
-/// The catalogue of `faults.md`, 2.1, S02 to S44, and what experience added to it.
+/// The catalogue of `faults.md`, 2.1, S02 to S44, with additions from practice.
 pub const CASES: &[Case] = &[
     row("ok", CALLS, EVERY, "a healthy server"),
     row("S02", OPENING, BOTH, "exits 0 before any byte"),

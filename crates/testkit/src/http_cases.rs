@@ -1,26 +1,26 @@
-//! Every fault over HTTP by name, with the forms, phases and eras in which it makes sense.
+//! All HTTP faults by name, with the applicable forms, phases and eras.
 //!
-//! What a client must do about each is the harness's to say, not this table's.
+//! The expected client behaviour is defined by the test harness, not here.
 
 pub use crate::faultd::{Era, Form, Phase};
 
-/// One row: a fault, and where it can be committed.
+/// One fault, with the forms, phases and eras it applies to.
 #[derive(Clone, Copy, Debug)]
 pub struct Case {
-    /// Unique in the table.
+    /// Unique name.
     pub name: &'static str,
-    /// What follows `faultd http` or `faultd sse`.
+    /// Argument of `faultd http` or `faultd sse`.
     pub fault: &'static str,
     pub forms: &'static [Form],
-    /// The most natural phase first; it is the one meant where `--phase` is not given.
+    /// Applicable phases; the first one is the default of `--phase`.
     pub phases: &'static [Phase],
     pub eras: &'static [Era],
-    /// Further arguments that belong to the row.
+    /// Additional arguments.
     pub args: &'static [&'static str],
     pub about: &'static str,
 }
 
-/// The row that describes a fault in a form, if it has one.
+/// Returns the case of a fault in this form, if any.
 pub fn find(form: Form, fault: &str) -> Option<&'static Case> {
     CASES.iter().find(|case| case.fault == fault && case.forms.contains(&form))
 }
@@ -39,7 +39,7 @@ const EVERY: &[Era] = &[Era::Modern, Era::Legacy, Era::Revision("2025-06-18"), E
 const HANDSHAKE: &[Era] = &[Era::Legacy, Era::Revision("2025-06-18"), Era::Revision("2025-03-26")];
 const OLDEST: &[Era] = &[Era::Revision("2024-11-05")];
 
-/// The catalogue of `faults.md`, 2.2 and 2.3, as far as a server can commit it.
+/// The catalogue of `faults.md`, 2.2 and 2.3, as far as a server can cause them.
 pub const CASES: &[Case] = &[
     row("ok", CALLS, EVERY, "a healthy server, answers as JSON"),
     with("ok-sse", "ok", &["--answers", "sse"], EVERY, "a healthy server, answers as event streams"),
@@ -217,7 +217,7 @@ const fn with(
     Case { name, fault, forms: &[Form::Http], phases: CALLS, eras, args, about }
 }
 
-/// A row of the old form.
+/// Creates a case for HTTP+SSE.
 const fn old(name: &'static str, fault: &'static str, phases: &'static [Phase], about: &'static str) -> Case {
     Case { name, fault, forms: &[Form::Sse], phases, eras: OLDEST, args: &[], about }
 }
@@ -227,7 +227,7 @@ mod tests {
     use super::*;
     use crate::faultd::{Options, http};
 
-    /// Somebody else's: they need no server, or one that this is not.
+    /// Rows covered by other tests: they need no server, or a different one.
     const NOT_HERE: [u32; 10] = [1, 2, 3, 5, 26, 30, 31, 32, 33, 41];
 
     #[test]

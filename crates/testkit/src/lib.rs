@@ -1,7 +1,7 @@
-//! Fake servers that commit every fault by name, and the oracle that checks what a client did about it.
+//! Fake servers with named faults, and the oracle that checks the client's reaction.
 //!
-//! Nothing here uses wharf's own protocol types: the server writes its JSON itself, so that one bug
-//! cannot blind both sides.
+//! This crate does not use wharf's own protocol types: the servers write their JSON themselves, so that one bug cannot
+//! affect both sides.
 #![allow(
     clippy::print_stdout,
     clippy::print_stderr,

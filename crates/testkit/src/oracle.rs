@@ -1,6 +1,6 @@
-//! What can be seen from outside after a fault: processes, descriptors, memory, and the fixture's ledger.
+//! External observations after a fault: processes, descriptors, memory, and the fixture's ledger.
 //!
-//! Linux only: everything is read from `/proc`.
+//! Linux only: all data is read from `/proc`.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -8,21 +8,21 @@ use std::io;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-/// The variable by which a case's processes are found, however far they have wandered.
+/// The environment variable that identifies a case's processes, including detached ones.
 pub const MARKER: &str = "MCPH_CASE";
 
-/// A process that carries a case's marker.
+/// A process with a case's marker.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Survivor {
     pub pid: i32,
     pub cmdline: String,
-    /// As in `/proc/PID/stat`: `R`, `S`, `T` and so on.
+    /// State as in `/proc/PID/stat`: `R`, `S`, `T` and so on.
     pub state: char,
 }
 
-/// Every process but this one whose environment holds `MCPH_CASE=<marker>`.
+/// Returns every process except this one with `MCPH_CASE=<marker>` in its environment.
 ///
-/// A zombie has no environment any more: ask [`zombies_of`] for those.
+/// Zombies have no environment: use [`zombies_of`] for those.
 pub fn marked_processes(marker: &str) -> Vec<Survivor> {
     let wanted = format!("{MARKER}={marker}");
     let own = std::process::id().cast_signed();
@@ -41,22 +41,22 @@ pub fn marked_processes(marker: &str) -> Vec<Survivor> {
         .collect()
 }
 
-/// The children of a process that are dead and have not been waited for.
+/// Returns the children of a process that have exited and are not reaped.
 pub fn zombies_of(pid: i32) -> Vec<i32> {
     children(pid).into_iter().filter(|(_, stat)| stat.state == 'Z').map(|(child, _)| child).collect()
 }
 
-/// The children of a process, zombies included.
+/// Returns the children of a process, zombies included.
 pub fn children_of(pid: i32) -> Vec<i32> {
     children(pid).into_iter().map(|(child, _)| child).collect()
 }
 
-/// How many descriptors this process has open.
+/// Returns the number of open descriptors of this process.
 pub fn open_fds() -> usize {
     fd_targets().len()
 }
 
-/// This process's open descriptors and what each leads to, without the one used for looking.
+/// Returns the open descriptors of this process with their targets, except the one used for listing.
 pub fn fd_targets() -> BTreeMap<i32, String> {
     let Ok(entries) = fs::read_dir("/proc/self/fd") else { return BTreeMap::new() };
     let looking = format!("/proc/{}/fd", std::process::id());
@@ -70,19 +70,19 @@ pub fn fd_targets() -> BTreeMap<i32, String> {
         .collect()
 }
 
-/// The most memory this process has had resident since [`reset_peak_rss`]; 0 where the kernel does not tell.
+/// Returns the peak resident memory of this process since [`reset_peak_rss`]; 0 if not available.
 pub fn peak_rss_kib() -> u64 {
     let status = fs::read_to_string("/proc/self/status").unwrap_or_default();
     let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:"));
     line.and_then(|rest| rest.trim().trim_end_matches(" kB").parse().ok()).unwrap_or_default()
 }
 
-/// Makes the present resident memory the new peak.
+/// Resets the peak to the current resident memory.
 pub fn reset_peak_rss() -> io::Result<()> {
     fs::write("/proc/self/clear_refs", "5")
 }
 
-/// Polls until it is true or the time is up, and says which.
+/// Polls until the condition holds or the time is up. Returns whether it holds.
 pub fn until(limit: Duration, mut poll: impl FnMut() -> bool) -> bool {
     let since = Instant::now();
     loop {
@@ -96,16 +96,16 @@ pub fn until(limit: Duration, mut poll: impl FnMut() -> bool) -> bool {
     }
 }
 
-/// What the fault server wrote down. Lines are of these kinds:
-/// `call <tool> <nonce>` or `call <tool> id:<id>`, `cancelled <id>`, `reply <method> <result|code|none>`,
-/// `opened <method>`, `violation <what>`, and for each side effect of `note` the nonce alone.
+/// The record written by the fault server. Lines are of these kinds: `call <tool> <nonce>` or `call <tool> id:<id>`,
+/// `cancelled <id>`, `reply <method> <result|code|none>`, `opened <method>`, `violation <description>`, and for each
+/// side effect of `note` the nonce alone.
 #[derive(Clone, Debug, Default)]
 pub struct Ledger {
     pub lines: Vec<String>,
 }
 
 impl Ledger {
-    /// Reads the file; one that nobody has written yet is an empty ledger.
+    /// Reads the file; a missing file is an empty ledger.
     pub fn read(path: &Path) -> io::Result<Ledger> {
         match fs::read_to_string(path) {
             Ok(text) => Ok(Ledger { lines: text.lines().map(str::to_owned).collect() }),
@@ -114,38 +114,38 @@ impl Ledger {
         }
     }
 
-    /// How often a `tools/call` with this nonce arrived.
+    /// Returns the number of `tools/call` requests with this nonce.
     pub fn calls(&self, nonce: &str) -> usize {
         self.tails("call ").filter(|tail| tail.split_once(' ').is_some_and(|(_, which)| which == nonce)).count()
     }
 
-    /// How often the side effect with this nonce happened.
+    /// Returns the number of side effects with this nonce.
     pub fn effects(&self, nonce: &str) -> usize {
         self.lines.iter().filter(|line| *line == nonce).count()
     }
 
-    /// How often the request with this id was cancelled.
+    /// Returns the number of cancellations of the request with this id.
     pub fn cancelled(&self, id: &str) -> usize {
         self.tails("cancelled ").filter(|tail| *tail == id).count()
     }
 
-    /// How often an opening request (`server/discover` or `initialize`) arrived.
+    /// Returns the number of opening requests (`server/discover` or `initialize`).
     pub fn opened(&self, method: &str) -> usize {
         self.tails("opened ").filter(|tail| *tail == method).count()
     }
 
-    /// What became of the server's own requests of this method: `result`, an error code, or `none`.
+    /// Returns the outcomes of the server's requests of this method: `result`, an error code, or `none`.
     pub fn replies(&self, method: &str) -> Vec<&str> {
         self.tails("reply ").filter_map(|tail| tail.strip_prefix(method)?.strip_prefix(' ')).collect()
     }
 
-    /// What the client did that it must not.
+    /// Returns the protocol violations of the client.
     pub fn violations(&self) -> Vec<&str> {
         self.tails("violation ").collect()
     }
 
-    /// The nonces that arrived or took effect more than once. Calls known only by their id do not count:
-    /// a new process may see an old id.
+    /// Returns the nonces that arrived or took effect more than once. Calls without a nonce are ignored: a new process
+    /// may reuse an id.
     pub fn duplicates(&self) -> Vec<String> {
         let mut seen: BTreeMap<&str, usize> = BTreeMap::new();
         for tail in self.tails("call ") {
@@ -169,7 +169,7 @@ struct Stat {
     parent: i32,
 }
 
-/// Reads behind the last parenthesis: a command's name may hold anything, parentheses included.
+/// Parses the text after the last parenthesis: a command name may contain any character, parentheses included.
 fn stat(pid: i32) -> Option<Stat> {
     let text = fs::read(format!("/proc/{pid}/stat")).ok()?;
     let text = String::from_utf8_lossy(&text);
@@ -204,7 +204,7 @@ mod tests {
         let marker = format!("oracle-{}", own_pid());
         let mut child = Command::new("sleep").arg("60").env(MARKER, &marker).stdin(Stdio::null()).spawn().unwrap();
         let pid = child.id().cast_signed();
-        // Between fork and exec the child still has our environment.
+        // Between fork and exec the child still has this process's environment.
         assert!(until(SOON, || marked_processes(&marker).iter().any(|found| found.pid == pid)));
         let found = marked_processes(&marker);
         assert_eq!(found.len(), 1);

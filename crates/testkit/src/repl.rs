@@ -1,17 +1,17 @@
-//! The REPL of `wharf` at a terminal: its prompt, its table of servers, and the way out.
+//! The REPL of `wharf` on a terminal: its prompt, its server table, and leaving it.
 
 use std::process::Command;
 
 use crate::oracle::until;
 use crate::pty::{PATIENCE, Terminal};
 
-/// What stands before a line.
+/// The prompt before an input line.
 pub const PROMPT: &str = "\u{203a} ";
 
-/// What `/mcp` ends with.
+/// The end of the output of `/mcp`.
 const LAST_HINT: &str = "for more details";
 
-/// Starts it and waits for its prompt.
+/// Starts the REPL and waits for its prompt.
 #[track_caller]
 pub fn start(command: &Command) -> Terminal {
     let mut terminal = Terminal::start(command);
@@ -19,7 +19,7 @@ pub fn start(command: &Command) -> Terminal {
     terminal
 }
 
-/// Leaves it, which has to be without a failure; gives all that was shown.
+/// Leaves the REPL, asserts success, and returns all text shown.
 #[track_caller]
 pub fn leave(mut terminal: Terminal) -> String {
     terminal.line("/exit");
@@ -28,7 +28,7 @@ pub fn leave(mut terminal: Terminal) -> String {
     ended.shown
 }
 
-/// Waits for a question and for the line that answers it: what is typed before that is no answer.
+/// Waits for a question and its input line: earlier input is not taken as an answer.
 #[track_caller]
 pub fn await_question(terminal: &mut Terminal, question: &str) {
     terminal.expect(question);
@@ -38,7 +38,8 @@ pub fn await_question(terminal: &mut Terminal, question: &str) {
     });
 }
 
-/// Asks for the table of servers until one of them is as wanted, its tools listed if it is ready; gives the table.
+/// Requests the server table until a server has the wanted state, and its tools are listed if it is ready. Returns the
+/// table.
 #[track_caller]
 pub fn await_state(terminal: &mut Terminal, server: &str, state: &str) -> Table {
     let mut table = Table { text: String::new() };
@@ -51,7 +52,7 @@ pub fn await_state(terminal: &mut Terminal, server: &str, state: &str) -> Table 
     table
 }
 
-/// The servers as `/mcp` shows them.
+/// The server table of `/mcp`.
 #[derive(Debug)]
 pub struct Table {
     pub text: String,
@@ -70,7 +71,7 @@ pub struct Row<'a> {
 }
 
 impl Table {
-    /// The row of a server, which has to be there.
+    /// Returns the row of a server; panics if it is missing.
     #[track_caller]
     pub fn row(&self, server: &str) -> Row<'_> {
         self.find(server).unwrap_or_else(|| panic!("no row of {server}:\n{}", self.text))
@@ -82,7 +83,7 @@ impl Table {
 }
 
 impl<'a> Row<'a> {
-    /// Nothing where a line is no row with all its cells.
+    /// Parses a row; returns `None` if the line is not a complete row.
     fn of(line: &'a str) -> Option<Row<'a>> {
         let cells: Vec<&str> = line.split('│').map(str::trim).collect();
         let [_, server, transport, source, enabled, status, tools, updated, _] = cells[..] else { return None };

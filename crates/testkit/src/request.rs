@@ -1,17 +1,17 @@
-//! HTTP requests as they arrive, read by hand. Knows two kinds of body, and keeps what follows for the next request.
+//! Parser of HTTP requests. Supports two kinds of body, and leaves following bytes for the next request.
 
 use std::io::{BufRead, Read};
 
 use serde_json::Value;
 
-/// The longest line and the largest body that are read.
+/// Maximum bytes of a line and of a body.
 const LINE: u64 = 1 << 20;
 const BODY: usize = 64 << 20;
 
-/// Names and values in the order they came in.
+/// Names and values in order of arrival.
 pub type Fields = Vec<(String, String)>;
 
-/// A request in full. The names of its headers are in lower case.
+/// A complete request. Header names are in lower case.
 #[derive(Clone, Debug)]
 pub(crate) struct Request {
     pub method: String,
@@ -21,7 +21,7 @@ pub(crate) struct Request {
 }
 
 impl Request {
-    /// Reads the next request; nothing once the connection has ended between two of them.
+    /// Reads the next request; returns `None` if the connection ended between requests.
     pub fn read(input: &mut impl BufRead) -> Option<Result<Request, &'static str>> {
         match line(input) {
             Ok(Some(first)) => Some(Request::after(&first, input)),
@@ -48,32 +48,31 @@ impl Request {
         Ok(request)
     }
 
-    /// The value of a header, if it is there exactly once.
+    /// Returns a header if it occurs exactly once.
     pub fn header(&self, name: &str) -> Option<&str> {
         let mut found = self.headers.iter().filter(|(key, _)| key.eq_ignore_ascii_case(name));
         let (_, value) = found.next()?;
         found.next().is_none().then_some(value)
     }
 
-    /// The target without its query, and without the host that is before it where the client takes this for a proxy
-    /// (RFC 9112, 3.2.2).
+    /// Returns the target without its query, and without the host of a request in proxy form (RFC 9112, 3.2.2).
     pub fn path(&self) -> &str {
         let behind = self.target.strip_prefix("http://").and_then(|rest| rest.find('/').map(|at| &rest[at..]));
         behind.unwrap_or(&self.target).split('?').next().unwrap_or_default()
     }
 
-    /// One parameter of the query, as it is spelled.
+    /// Returns one query parameter, not decoded.
     pub fn query(&self, name: &str) -> Option<&str> {
         let (_, query) = self.target.split_once('?')?;
         query.split('&').find_map(|pair| pair.strip_prefix(name)?.strip_prefix('='))
     }
 
-    /// Whether the connection ends with it.
+    /// Reports whether the request asks to close the connection.
     pub fn is_last(&self) -> bool {
         self.header("connection").is_some_and(|value| value.eq_ignore_ascii_case("close"))
     }
 
-    /// The body as JSON, or null.
+    /// Returns the body as JSON, or null.
     pub fn json(&self) -> Value {
         serde_json::from_slice(&self.body).unwrap_or_default()
     }
@@ -117,7 +116,7 @@ fn exactly(input: &mut impl BufRead, length: usize) -> Result<Vec<u8>, &'static 
     Ok(body)
 }
 
-/// One line without its CRLF; nothing at the end.
+/// Reads one line without its CRLF; returns `None` at the end of input or on a read error.
 fn line(input: &mut impl BufRead) -> Result<Option<String>, &'static str> {
     let mut bytes = Vec::new();
     match input.by_ref().take(LINE).read_until(b'\n', &mut bytes) {

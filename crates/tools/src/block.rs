@@ -1,4 +1,4 @@
-//! The blocks an outcome is made of, and what of each is left where only text is possible.
+//! Content blocks of an outcome, and their text rendering.
 
 use std::borrow::Cow;
 use std::path::PathBuf;
@@ -8,7 +8,7 @@ use wharf_json::Raw;
 use crate::Base64;
 use crate::reference::Reference;
 
-/// One block of an outcome. Strings are as the tool gave them: untrusted.
+/// One content block of an outcome. Strings are verbatim from the tool: untrusted.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Block {
@@ -16,91 +16,91 @@ pub enum Block {
     Text {
         /// The text.
         text: String,
-        /// The block as it came, where it came as JSON.
+        /// The original JSON of the block, if it arrived as JSON.
         raw: Option<Raw>,
     },
-    /// A picture.
+    /// An image.
     Image {
-        /// Its bytes.
+        /// The image bytes.
         data: Base64,
-        /// What the tool says it is.
+        /// MIME type declared by the tool.
         mime: String,
-        /// The block as it came, where it came as JSON.
+        /// The original JSON of the block, if it arrived as JSON.
         raw: Option<Raw>,
     },
-    /// Sound.
+    /// Audio.
     Audio {
-        /// Its bytes.
+        /// The audio bytes.
         data: Base64,
-        /// What the tool says it is.
+        /// MIME type declared by the tool.
         mime: String,
-        /// The block as it came, where it came as JSON.
+        /// The original JSON of the block, if it arrived as JSON.
         raw: Option<Raw>,
     },
-    /// Something one may read elsewhere.
+    /// A link to a resource whose contents are not included.
     Link {
-        /// Where.
+        /// URI of the resource.
         uri: String,
-        /// What it is called.
+        /// Name of the resource.
         name: Option<String>,
-        /// What the tool says it is.
+        /// MIME type declared by the tool.
         mime: Option<String>,
-        /// What the tool says it holds.
+        /// Description given by the tool.
         description: Option<String>,
-        /// How large the tool says it is, in bytes.
+        /// Size in bytes declared by the tool.
         size: Option<u64>,
-        /// The block as it came, where it came as JSON.
+        /// The original JSON of the block, if it arrived as JSON.
         raw: Option<Raw>,
     },
-    /// Something with an address, that comes along.
+    /// A resource with its contents included.
     Resource {
-        /// Its address.
+        /// URI of the resource.
         uri: String,
-        /// What the tool says it is.
+        /// MIME type declared by the tool.
         mime: Option<String>,
-        /// What is in it.
+        /// The included contents.
         contents: Contents,
-        /// The block as it came, where it came as JSON.
+        /// The original JSON of the block, if it arrived as JSON.
         raw: Option<Raw>,
     },
-    /// What was too large to be passed on, and lies in a file now.
+    /// Content that was too large to pass on and was written to a file.
     File {
-        /// Which file.
+        /// Path of the file.
         path: PathBuf,
-        /// What the tool says it is.
+        /// MIME type declared by the tool.
         mime: Option<String>,
-        /// How large it is.
+        /// File size in bytes.
         bytes: u64,
-        /// Why it is there, and what of it is shown before.
+        /// Explains why the content is in a file and which part of the content precedes this block.
         note: String,
     },
-    /// A kind unknown here. Kept, never an error.
+    /// A block of unknown type, preserved as received. Never an error.
     Other {
-        /// What the tool calls it.
+        /// Block type named by the tool.
         kind: Option<String>,
-        /// The block as it came.
+        /// The original JSON of the block.
         raw: Raw,
     },
 }
 
-/// What is in something that has an address.
+/// Contents of an embedded resource.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Contents {
     /// Text.
     Text(String),
     /// Bytes.
     Bytes(Base64),
-    /// Neither came along.
+    /// The resource has neither text nor bytes.
     Nothing,
 }
 
 impl Block {
-    /// A block of text.
+    /// Creates a text block.
     pub fn text(text: impl Into<String>) -> Self {
         Self::Text { text: text.into(), raw: None }
     }
 
-    /// The block as it came, where it came as JSON.
+    /// Returns the original JSON of the block, if it arrived as JSON.
     pub fn raw(&self) -> Option<&Raw> {
         match self {
             Self::Text { raw, .. }
@@ -113,8 +113,8 @@ impl Block {
         }
     }
 
-    /// What is left of the block where only text is possible: its text as it is, or a reference with what is known of
-    /// it in one bracketed line, escaped and bounded. A text that has an address comes below its reference.
+    /// Renders the block as text: a text block verbatim, any other block as one bracketed reference line, escaped and
+    /// bounded. The text of a resource follows below its reference line.
     pub fn as_text(&self) -> Cow<'_, str> {
         match self {
             Self::Text { text, .. } => text.into(),

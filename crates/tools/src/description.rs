@@ -1,93 +1,94 @@
-//! What is known of a tool by whoever may call it.
+//! Tool metadata visible to callers.
 
 use std::sync::Arc;
 
 use wharf_json::Raw;
 use wharf_spec::Fingerprint;
 
-/// What is known of a tool by whoever may call it: a model, a person, a program.
+/// Metadata of a tool, as visible to its callers (models, people, programs).
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Description {
-    /// What a caller says: 1 to 64 of `[a-zA-Z0-9_-]`, or the registry withholds the tool.
+    /// Name used to call the tool: 1 to 64 characters of `[a-zA-Z0-9_-]`. The registry withholds a tool with any other
+    /// name.
     pub name: Arc<str>,
-    /// What people see and type.
+    /// Name displayed to people and accepted from them.
     pub shown: Arc<str>,
-    /// What people may see beside it.
+    /// Optional title to display next to the name.
     pub title: Option<String>,
-    /// What the tool does, neutralised by whoever made this.
+    /// Description of the tool's behaviour. Already sanitized by the creator of this value.
     pub text: String,
-    /// The schema of the arguments, fit for a model.
+    /// Schema of the arguments, suitable for a model.
     pub schema: Raw,
-    /// Whose tool it is, where it is somebody else's.
+    /// Provider and definition of the tool. `None` for a tool of the embedding program.
     pub origin: Option<Origin>,
-    /// What its provider claims of it.
+    /// Behaviour hints declared by the provider.
     pub hints: Hints,
-    /// What it may do.
+    /// Risk class.
     pub risk: Risk,
-    /// Whether somebody has to permit a call of it.
+    /// Permission requirement of a call.
     pub permission: Permission,
-    /// The provider that one call is about, where the tool itself is nobody's.
+    /// The provider concerned by one call of a built-in tool.
     pub about: Option<About>,
 }
 
-/// The provider that a call of somebody else's tool is about.
+/// The provider concerned by a call of a tool that belongs to another provider.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct About {
     /// The provider.
     pub provider: Arc<str>,
-    /// Why the call needs permission, where there is more to say than that no rule is about it.
+    /// Reason why the call needs permission, if there is a more specific one than the lack of a matching rule.
     pub reason: Option<&'static str>,
 }
 
-/// Where a tool comes from, and which definition of it this is.
+/// Provider of a tool, and the fingerprint of its definition.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Origin {
-    /// Who provides it.
+    /// Name of the provider.
     pub provider: Arc<str>,
-    /// What its provider calls it: untrusted text.
+    /// The provider's own name for the tool: untrusted text.
     pub name: Arc<str>,
-    /// Stands for its whole definition.
+    /// Fingerprint of the whole definition.
     pub fingerprint: Fingerprint,
 }
 
-/// What a provider claims of a tool's behaviour, `None` where it claims nothing. Shown, never a grant.
+/// Behaviour hints declared by a provider. `None` means undeclared. Displayed, but never grants permission.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Hints {
-    /// Changes nothing.
+    /// The tool does not modify its environment.
     pub read_only: Option<bool>,
-    /// May destroy something.
+    /// Updates may be destructive.
     pub destructive: Option<bool>,
-    /// Calling it again changes nothing more.
+    /// Repeating a call has no further effect.
     pub idempotent: Option<bool>,
-    /// Reaches into the world outside.
+    /// Interacts with external systems.
     pub open_world: Option<bool>,
 }
 
-/// How much a call may do.
+/// Risk class of a call.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Risk {
-    /// What it does is known and small.
+    /// Known, limited effects.
     Low,
-    /// Anything.
+    /// Arbitrary effects.
     #[default]
     High,
 }
 
-/// Whether somebody has to permit a call.
+/// Permission requirement of a call.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum Permission {
-    /// It may be called unless a rule denies it.
+    /// Allowed unless a rule denies it.
     NotNeeded,
-    /// It may be called when a rule or a person allows it.
+    /// Needs a rule or a person to allow it.
     #[default]
     Needed,
-    /// The tool puts the call before the gate itself, once it knows what it is about. Until then only a deny counts.
+    /// The tool consults the gate itself once it knows the subject of the call. Until then only deny rules apply.
     Deferred,
 }
 
 impl Description {
-    /// Describes a tool of one's own: shown by its name, of high risk and needing permission until said otherwise.
+    /// Describes a tool of the embedding program: displayed by its name, high risk, permission needed.
     pub fn new(name: impl Into<Arc<str>>, text: impl Into<String>, schema: Raw) -> Self {
         let name = name.into();
         Self {
@@ -104,13 +105,14 @@ impl Description {
         }
     }
 
-    /// Who provides the tool; nobody's name is empty, so a tool of one's own has the empty one.
+    /// Returns the name of the provider, or the empty string for a tool of the embedding program. No provider has an
+    /// empty name.
     pub fn provider(&self) -> &str {
         self.origin.as_ref().map_or("", |origin| &origin.provider)
     }
 }
 
-/// Whether every caller can say a name: 1 to 64 of `[a-zA-Z0-9_-]`.
+/// Reports whether every caller can use a name: 1 to 64 characters of `[a-zA-Z0-9_-]`.
 pub(crate) fn is_callable(name: &str) -> bool {
     let safe = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'-');
     (1..=64).contains(&name.len()) && name.bytes().all(safe)

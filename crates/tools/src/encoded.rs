@@ -1,17 +1,17 @@
-//! Bytes on their way, as Base64 text.
+//! Binary data as Base64 text.
 
 use base64::Engine as _;
 use base64::alphabet;
 use base64::engine::{DecodePaddingMode, GeneralPurpose, GeneralPurposeConfig};
 use wharf_json::{Bounds, Raw};
 
-/// Bytes as Base64 text, which is how they travel; cloning it copies nothing.
+/// Binary data as Base64 text. Cloning shares the memory.
 ///
-/// Nothing is decoded until somebody wants the bytes, and only then does it show whether they are Base64 at all.
+/// Decoding is lazy: invalid Base64 is detected only by [`Base64::decode`].
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Base64(Raw);
 
-/// The text is not Base64.
+/// Error: the text is not Base64.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("not Base64: {0}")]
 pub struct NotBase64(base64::DecodeError);
@@ -22,37 +22,42 @@ impl Base64 {
         Self(Raw::known(format!("\"{}\"", ENGINE.encode(bytes))))
     }
 
-    /// Takes a JSON string, sharing its memory. `None` where it is no string, or one that cannot be Base64.
+    /// Wraps a JSON string, sharing its memory where it has no escapes. Returns `None` if the value is not a string, or
+    /// if it has escapes and decodes to characters outside the Base64 alphabets.
     pub fn from_json(string: Raw) -> Option<Self> {
         let inside = string.get().strip_prefix('"')?.strip_suffix('"')?;
         if !inside.contains('\\') {
             return Some(Self(string));
         }
-        // Some write `/` as `\/`, and some break lines.
+        // Some encoders write `/` as `\/`, and some insert line breaks.
         let mut text: String = string.decode(&Bounds::default()).ok()?;
         text.retain(|character| !character.is_ascii_whitespace());
         let known = |byte: u8| byte.is_ascii_alphanumeric() || b"+/=-_".contains(&byte);
         text.bytes().all(known).then(|| Self(Raw::known(format!("\"{text}\""))))
     }
 
-    /// The Base64 text.
+    /// Returns the Base64 text.
     pub fn text(&self) -> &str {
         self.0.get().trim_matches('"')
     }
 
-    /// How many bytes it stands for, by its length.
+    /// Returns the decoded size in bytes, computed from the text length.
     pub fn decoded_len(&self) -> usize {
         let letters = self.text().trim_end_matches('=').len();
         letters / 4 * 3 + (letters % 4 * 3) / 4
     }
 
-    /// The bytes.
+    /// Decodes the bytes.
+    ///
+    /// # Errors
+    ///
+    /// Fails if the text is not Base64.
     pub fn decode(&self) -> Result<Vec<u8>, NotBase64> {
         ENGINE.decode(self.text()).map_err(NotBase64)
     }
 }
 
-/// Padded when written; read with padding or without.
+/// Encodes with padding; decodes with or without it.
 const ENGINE: GeneralPurpose = GeneralPurpose::new(
     &alphabet::STANDARD,
     GeneralPurposeConfig::new().with_decode_padding_mode(DecodePaddingMode::Indifferent),

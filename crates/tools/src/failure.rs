@@ -1,4 +1,4 @@
-//! Why a call has no outcome. Messages are fragments; whoever shows them adds the rest.
+//! Errors of calls that have no outcome. Messages are lower-case fragments for the caller to embed in its own text.
 
 use std::error::Error;
 use std::fmt;
@@ -7,77 +7,77 @@ use std::sync::Arc;
 use crate::{Outcome, Refusal};
 use wharf_spec::Shown;
 
-/// The most characters of a name that nobody has. Whoever said it may have said anything.
+/// Maximum characters stored of an unknown tool name. Callers may pass arbitrary text.
 const LONGEST_NAME: usize = 200;
 
-/// Why a call through a registry has no outcome.
+/// Error: a call through a registry has no outcome.
 #[derive(Debug, Clone, thiserror::Error)]
 #[non_exhaustive]
 pub enum CallFailure {
-    /// There is no tool of this name.
+    /// No tool has this name.
     #[error("there is no tool {}{}", Shown::line(.name, 100), Meant(.nearest))]
     Unknown {
-        /// What was said.
+        /// The requested name.
         name: String,
-        /// What may have been meant.
+        /// The most similar callable name.
         nearest: Option<Arc<str>>,
     },
-    /// Several have given a tool this name, so it stands for none of them.
+    /// Several providers registered this name, so it is ambiguous and resolves to none of them.
     #[error("the name {} is given to tools of {}, so it stands for none of them", Shown::line(.name, 100), Several(.providers))]
     Withheld {
         /// The name.
         name: String,
-        /// Who has given it, in order; empty for tools of one's own.
+        /// Providers that registered the name, sorted. The empty string is the embedding program itself.
         providers: Vec<Arc<str>>,
     },
-    /// It was not carried out, because somebody or some rule is against it.
+    /// A rule or a person denied the call. It was not executed.
     #[error("the call was refused: {0}")]
     Refused(Refusal),
-    /// It was passed to the tool, and no answer came.
+    /// The call was passed to the tool, but no response arrived.
     #[error(transparent)]
     Failed(#[from] ToolError),
 }
 
-/// Why a tool has not answered. A tool that reports failure has answered: that is no error.
+/// Error: a tool did not respond. A tool that reports failure has responded, and is not an error of this type.
 #[derive(Debug, Clone, thiserror::Error)]
 #[error("{message}")]
 #[non_exhaustive]
 pub struct ToolError {
-    /// What became of the call.
+    /// Classification of the failure.
     pub kind: ToolErrorKind,
-    /// What happened.
+    /// Error message.
     pub message: String,
-    /// What to do next, where something helps.
+    /// Suggested next action, if one helps.
     pub next: Option<String>,
-    /// What it came from.
+    /// Underlying cause.
     pub source: Option<Arc<dyn Error + Send + Sync>>,
 }
 
-/// What became of a call that has no answer.
+/// Classification of a call without a response.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum ToolErrorKind {
-    /// No answer came in time; the call was withdrawn.
+    /// No response arrived in time. The call was cancelled.
     TimedOut,
-    /// Somebody withdrew it.
+    /// The caller cancelled the call.
     Cancelled,
-    /// The tool cannot be reached now; nothing was carried out.
+    /// The tool is unreachable. The call was not executed.
     Unavailable,
-    /// The tool went while it may have been carrying the call out.
+    /// The tool disconnected during the call, which may have been executed.
     OutcomeUnknown,
-    /// The answer is larger than anybody wants.
+    /// The response exceeds the size limit.
     TooLarge,
-    /// Anything else: the call was refused or the answer makes no sense.
+    /// Any other failure: the call was rejected or the response is invalid.
     Failed,
 }
 
 impl CallFailure {
-    /// There is no tool of this name, of which the beginning is kept.
+    /// Creates the error for an unknown tool name, truncated to a bounded length.
     pub fn unknown(name: &str, nearest: Option<Arc<str>>) -> Self {
         Self::Unknown { name: name.chars().take(LONGEST_NAME).collect(), nearest }
     }
 
-    /// What a model is told: an outcome marked as error, with what to do next.
+    /// Converts the failure to an error outcome for a model, with the causes and the suggested next action.
     pub fn to_outcome(&self) -> Outcome {
         let mut text = self.to_string();
         for cause in std::iter::successors(self.source(), |&cause| cause.source()).take(8) {
@@ -89,7 +89,7 @@ impl CallFailure {
         Outcome::error(text)
     }
 
-    /// Whether the same call may be made again without the risk of doing it twice.
+    /// Reports whether the call can be repeated without the risk of executing it twice.
     pub fn is_retryable(&self) -> bool {
         matches!(self, Self::Failed(error) if error.is_retryable())
     }
@@ -103,22 +103,22 @@ impl CallFailure {
 }
 
 impl ToolError {
-    /// A call that ended so, in words that are fit to be shown: whatever a stranger said in them is escaped already.
+    /// Creates an error. The message must be safe to display: untrusted text in it is already escaped.
     pub fn new(kind: ToolErrorKind, message: impl Into<String>) -> Self {
         Self { kind, message: message.into(), next: None, source: None }
     }
 
-    /// The same, saying what to do next.
+    /// Adds a suggested next action.
     pub fn with_next(self, next: impl Into<String>) -> Self {
         Self { next: Some(next.into()), ..self }
     }
 
-    /// The same, saying what it came from.
+    /// Adds the underlying cause.
     pub fn with_source(self, source: impl Error + Send + Sync + 'static) -> Self {
         Self { source: Some(Arc::new(source)), ..self }
     }
 
-    /// Whether the same call may be made again without the risk of doing it twice.
+    /// Reports whether the call can be repeated without the risk of executing it twice.
     pub fn is_retryable(&self) -> bool {
         self.kind == ToolErrorKind::Unavailable
     }

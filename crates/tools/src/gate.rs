@@ -1,4 +1,4 @@
-//! Who decides whether a call may be carried out.
+//! The permission gate.
 
 use std::fmt;
 use std::sync::Arc;
@@ -8,73 +8,73 @@ use wharf_json::Raw;
 use crate::{Caller, Description, Pending};
 use wharf_spec::Shown;
 
-/// Decides whether a call may be carried out. Every call through a registry is put before its gate exactly once.
+/// Decides whether a call may be executed. The registry consults its gate exactly once per call.
 pub trait Gate: Send + Sync {
-    /// Decides at once, or says whom to wait for. Must not block.
+    /// Decides immediately, or returns a future that resolves once a person has decided. Must not block.
     fn check(&self, attempt: Attempt<'_>) -> Check;
 }
 
-/// What somebody wants to do.
+/// A call that needs a decision.
 #[derive(Debug, Clone, Copy)]
 pub struct Attempt<'a> {
-    /// Who wants it.
+    /// The caller.
     pub caller: &'a Caller,
     /// The tool.
     pub tool: &'a Arc<Description>,
-    /// The arguments, as they will reach the tool.
+    /// The arguments, exactly as the tool will receive them.
     pub arguments: &'a Raw,
 }
 
-/// What a gate says.
+/// Decision of a gate.
 pub enum Check {
-    /// The call may be carried out.
+    /// The call may be executed.
     Pass,
-    /// It may not.
+    /// The call may not be executed.
     Refuse(Refusal),
-    /// A person is asked, and this is the answer. Dropped with the call: nobody need answer any more.
+    /// The future resolves to the decision of a person. Dropped if the call is cancelled, which withdraws the prompt.
     Ask(Pending<'static, Result<(), Refusal>>),
 }
 
-/// Why a call was not carried out. Displayed, it is what a model is told.
+/// A refused call. `Display` gives the text for the model.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Refusal {
-    /// What stood in the way.
+    /// Reason for the refusal.
     pub reason: RefusalReason,
-    /// What would get it out of the way.
+    /// Suggestion for getting the call allowed.
     pub hint: Option<String>,
 }
 
-/// What stood in the way of a call.
+/// Reason for refusing a call.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum RefusalReason {
-    /// A rule denies it.
+    /// A rule denies the call.
     Denied {
-        /// The rule, as it is written.
+        /// The rule as written.
         rule: String,
     },
-    /// A person would have to be asked, and there is none.
+    /// The call needs a person's permission, and no person is available.
     NobodyToAsk {
-        /// The rule that would allow it.
+        /// The rule that would allow the call.
         rule: String,
     },
     /// A person said no.
     SaidNo {
-        /// Why, in the person's own words, where they gave any.
+        /// Reason in the person's own words, if given.
         because: Option<String>,
     },
-    /// The tool is not what it was when it was approved.
+    /// The tool's definition changed since it was approved.
     DefinitionChanged,
-    /// The tool was replaced or removed while a person was asked, so the answer was about another one.
+    /// The tool was replaced or removed while the permission prompt was open, so the approval was for a different tool.
     ApprovalStale,
-    /// Whoever provides the tool has not been approved.
+    /// The provider of the tool is not approved.
     NotApproved,
-    /// Anything else, in a gate's own words.
+    /// Any other reason, in the gate's own words.
     Other(String),
 }
 
-/// Lets everything pass: for tests, and for embedders who decide elsewhere.
+/// A gate that allows every call. For tests, and for embedders that enforce permissions outside the registry.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct OpenGate;
 
@@ -85,12 +85,12 @@ impl Gate for OpenGate {
 }
 
 impl Refusal {
-    /// A refusal with nothing to suggest.
+    /// Creates a refusal without a hint.
     pub fn new(reason: RefusalReason) -> Self {
         Self { reason, hint: None }
     }
 
-    /// The same, saying what would help.
+    /// Adds a hint.
     pub fn with_hint(self, hint: impl Into<String>) -> Self {
         Self { hint: Some(hint.into()), ..self }
     }

@@ -1,8 +1,8 @@
-//! Tools, the registry everyone calls through, its gate, and outcomes.
+//! Tools, the registry through which all callers invoke them, the permission gate, and outcomes.
 //!
-//! Whoever calls a tool (an agent, a person at a shell, another program) calls it by name through one [`Registry`],
-//! which asks its [`Gate`] before anything is carried out. What a tool does and whose it is, the registry does not
-//! know: [`Tool`] is a description and a call, and what comes of a call is an [`Outcome`].
+//! Every caller (an agent, a person at a shell, another program) calls a tool by name through one [`Registry`], which
+//! consults its [`Gate`] before each call. The registry does not know a tool's implementation or provider: a [`Tool`]
+//! is a description and a call, and a call returns an [`Outcome`].
 
 #![forbid(unsafe_code)]
 #![warn(missing_docs)]

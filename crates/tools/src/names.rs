@@ -1,8 +1,7 @@
-//! A table from names to what has them, of which a changed copy shares nearly everything with the original.
+//! A persistent name table: a changed copy shares most of its memory with the original.
 //!
-//! Names are spread over shards by a keyed hash; a change copies the shards that its names are in, and the rest is
-//! shared. So readers keep the table they have, whoever changes it meanwhile, and one owner's change costs what that
-//! owner has.
+//! A keyed hash distributes names over shards. A change copies only the shards of the names concerned and shares the
+//! rest. Readers keep the version they hold, and the cost of a change is proportional to the number of changed names.
 
 use std::collections::HashMap;
 use std::hash::{BuildHasher, RandomState};
@@ -10,47 +9,47 @@ use std::sync::Arc;
 
 const SHARDS: usize = 256;
 
-/// A persistent table of names. A name that several hold finds none of them, in whatever order they came.
+/// A persistent table of names. A name with several owners resolves to none of them, regardless of insertion order.
 pub struct NameTable<V> {
     shards: Arc<[Arc<Shard<V>>]>,
-    // Keyed, since names are chosen by strangers.
+    // Keyed, because remote peers choose the names.
     hasher: RandomState,
     len: usize,
 }
 
-/// A name, who holds it, and for what.
+/// A name with its owner and value.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Held<V> {
     /// The name.
     pub name: Arc<str>,
-    /// Who holds it.
+    /// The owner of the name.
     pub owner: Arc<str>,
-    /// What it stands for.
+    /// The value registered under the name.
     pub value: V,
 }
 
-/// What a table has for a name.
+/// Result of looking up a name.
 #[derive(Debug, PartialEq, Eq)]
 pub enum Found<'a, V> {
-    /// Nobody holds it.
+    /// The name has no owner.
     Nothing,
-    /// What it stands for.
+    /// The value of the only entry.
     One(&'a V),
-    /// It is held more than once, so it stands for nothing. Ordered by owner.
+    /// The name has several entries and is ambiguous. Sorted by owner.
     Several(Vec<&'a Held<V>>),
 }
 
-/// Ordered by hash, so that those who hold one name are neighbours (but for a collision of hashes).
+/// Sorted by hash, so that entries of one name are adjacent (except for hash collisions).
 type Shard<V> = Vec<(u64, Held<V>)>;
 
 impl<V: Clone> NameTable<V> {
-    /// A table without names.
+    /// Creates an empty table.
     pub fn new() -> Self {
         let empty = Arc::new(Vec::new());
         Self { shards: vec![empty; SHARDS].into(), hasher: RandomState::new(), len: 0 }
     }
 
-    /// What a name stands for.
+    /// Looks up a name.
     pub fn find(&self, name: &str) -> Found<'_, V> {
         let hash = self.hasher.hash_one(name);
         let shard = &self.shards[shard_of(hash)];
@@ -68,10 +67,10 @@ impl<V: Clone> NameTable<V> {
         }
     }
 
-    /// The table after an owner gave up some names and took others.
+    /// Returns the table after one owner removes and adds names.
     ///
-    /// What is removed goes before what is added comes, so a name in both is replaced; what is added never replaces
-    /// anything by itself, so a name that is given twice is held twice. Names the owner does not hold are passed over.
+    /// Removals apply before additions, so a name in both lists is replaced. An addition by itself never replaces an
+    /// entry, so a name added twice has two entries. Removing a name that the owner does not hold has no effect.
     pub fn with<'n>(
         &self,
         owner: &Arc<str>,
@@ -106,17 +105,17 @@ impl<V: Clone> NameTable<V> {
         Self { shards: shards.into(), hasher: self.hasher.clone(), len }
     }
 
-    /// Everything that is held, in no particular order.
+    /// Iterates over all entries in no particular order.
     pub fn iter(&self) -> impl Iterator<Item = &Held<V>> {
         self.shards.iter().flat_map(|shard| shard.iter().map(|(_, held)| held))
     }
 
-    /// How often a name is held, all names together.
+    /// Returns the number of entries. A name with several entries is counted several times.
     pub fn len(&self) -> usize {
         self.len
     }
 
-    /// Whether nothing is held.
+    /// Reports whether the table has no entries.
     pub fn is_empty(&self) -> bool {
         self.len == 0
     }
@@ -126,10 +125,10 @@ fn shard_of(hash: u64) -> usize {
     (hash >> 56) as usize % SHARDS
 }
 
-/// What changes, by shard.
+/// Pending changes by shard.
 type Edits<'n, V> = HashMap<usize, Edit<'n, V>>;
 
-/// What changes in one shard.
+/// Pending changes of one shard.
 struct Edit<'n, V> {
     remove: Vec<(u64, &'n str)>,
     add: Shard<V>,
@@ -154,7 +153,7 @@ impl<V> Default for Edit<'_, V> {
     }
 }
 
-/// Builds a table of many owners at once, which is several times faster than one owner after the other.
+/// Builds a table with many owners at once, several times faster than adding one owner after another.
 impl<V: Clone> FromIterator<Held<V>> for NameTable<V> {
     fn from_iter<I: IntoIterator<Item = Held<V>>>(all: I) -> Self {
         let (empty, mut edits) = (Self::new(), HashMap::new());
@@ -189,7 +188,7 @@ mod tests {
 
     use super::*;
 
-    /// What a table must behave like: everything that is held, looked through from end to end.
+    /// Reference model of a table: a plain list with linear lookup.
     #[derive(Default)]
     struct Model(Vec<(String, String, u32)>);
 

@@ -1,38 +1,39 @@
-//! What an agent is told before its next request to a model.
+//! Notes to add to an agent's next request to a model.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use wharf_spec::Shown;
 
-/// A bounded queue of notes, each saying whom it is from.
+/// A bounded queue of notes, each with its source.
 ///
-/// When it is full, the oldest note of whoever has most in it makes room, so that one who says much drowns nobody else.
+/// When the queue is full, the source with the most notes loses its oldest one, so that a verbose source cannot
+/// displace the others.
 #[derive(Debug, Default)]
 pub struct Notes {
     limits: NoteLimits,
     waiting: Mutex<Vec<Note>>,
 }
 
-/// How much may wait.
+/// Limits of a note queue.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct NoteLimits {
-    /// Notes that wait at once; at least one may.
+    /// Maximum number of queued notes. Treated as at least 1.
     pub notes: usize,
-    /// Characters of one note.
+    /// Maximum characters of one note.
     pub characters: usize,
 }
 
-/// Something an agent is told unasked.
+/// An unsolicited note to an agent.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Note {
-    /// Whom it is from.
+    /// Source of the note.
     pub from: Arc<str>,
-    /// What it says, bounded, and without characters that act. It may have several lines: whoever shows it makes clear
-    /// that all of them are from the same.
+    /// Text of the note, bounded and with control characters escaped. May have several lines: a renderer must attribute
+    /// all of them to the source.
     pub text: String,
-    /// How many notes, of whomever, had to make room since the note before this one.
+    /// Number of notes, from any source, dropped since the previous note.
     pub missed: u64,
 }
 
@@ -43,12 +44,12 @@ impl Default for NoteLimits {
 }
 
 impl Notes {
-    /// An empty queue.
+    /// Creates an empty queue.
     pub fn new(limits: NoteLimits) -> Self {
         Self { limits, waiting: Mutex::default() }
     }
 
-    /// Adds a note; never waits, never fails.
+    /// Adds a note. Never blocks, never fails.
     pub fn push(&self, from: &str, text: &str) {
         let from = Shown::line(from, 100).to_string().into();
         let text = Shown::lines(text, self.limits.characters).to_string();
@@ -57,18 +58,18 @@ impl Notes {
         if waiting.len() > self.limits.notes.max(1) {
             let at = oldest_of_the_loudest(&waiting);
             let removed = waiting.remove(at);
-            // The new note is last and never the one that goes, so there is always a next one to say so.
+            // The new note is last and never the one removed, so a following note exists to record the loss.
             waiting[at].missed += removed.missed + 1;
         }
     }
 
-    /// Takes all that wait, oldest first.
+    /// Takes all queued notes, oldest first.
     pub fn take(&self) -> Vec<Note> {
         std::mem::take(&mut *self.lock())
     }
 
     fn lock(&self) -> MutexGuard<'_, Vec<Note>> {
-        // A list of notes is whole at every moment, so a panic elsewhere has not harmed it.
+        // The list is consistent between any two statements, so a poisoned lock is safe to use.
         self.waiting.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

@@ -1,60 +1,61 @@
-//! What came of a call, and the views callers take of it.
+//! Result of a tool call and its views for callers.
 
 use serde::Serialize;
 use wharf_json::Raw;
 
 use crate::{Block, repeat};
 
-/// What a tool answered, with nothing of it lost. Views are made when somebody asks for one.
+/// The complete response of a tool. Views are computed on demand.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Outcome {
     /// The blocks in the tool's order, unknown kinds included.
     pub blocks: Vec<Block>,
-    /// Structured data: any JSON value; a `null` that is there is not an absent one.
+    /// Structured data: any JSON value. `Some` of a JSON `null` differs from `None`.
     pub data: Option<Raw>,
-    /// The tool says it failed.
+    /// The tool reports failure.
     pub is_error: bool,
 }
 
-/// An outcome as programs read it.
+/// Machine-readable view of an outcome.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[non_exhaustive]
 pub struct Report {
-    /// The tool did not say it failed.
+    /// The tool did not report failure.
     pub success: bool,
-    /// What it said, without texts that are the data once more; empty where it failed.
+    /// Text of the blocks without copies of the data. Empty on failure.
     pub output: String,
-    /// Its structured data; not there where it gave none, and `null` where it gave that.
+    /// Structured data. Omitted if the tool returned none, and `null` if the tool returned `null`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub data: Option<Raw>,
-    /// What it said where it failed; never empty.
+    /// Error text on failure; never empty.
     pub error: Option<String>,
 }
 
 impl Outcome {
-    /// An answer of these blocks.
+    /// Creates a successful outcome from blocks.
     pub fn new(blocks: Vec<Block>) -> Self {
         Self { blocks, data: None, is_error: false }
     }
 
-    /// An answer of one text.
+    /// Creates a successful outcome with one text block.
     pub fn text_of(text: impl Into<String>) -> Self {
         Self::new(vec![Block::text(text)])
     }
 
-    /// A failure in these words.
+    /// Creates an error outcome with one text block.
     pub fn error(text: impl Into<String>) -> Self {
         Self { is_error: true, ..Self::text_of(text) }
     }
 
-    /// The same with structured data.
+    /// Adds structured data.
     pub fn with_data(self, data: Raw) -> Self {
         Self { data: Some(data), ..self }
     }
 
-    /// Everything as text: the blocks one below the other, each as [`Block::as_text`] has it, and the data at the end
-    /// where no text says the same. Texts are as the tool gave them: whoever shows them escapes them.
+    /// Renders the whole outcome as text: the blocks joined by line breaks, each as in [`Block::as_text`], followed by
+    /// the data unless a text block already contains it. Text blocks are verbatim; the caller must escape them before
+    /// display.
     pub fn text(&self) -> String {
         let mut text = self.blocks_text(|_| true);
         if let Some(data) = self.unsaid_data() {
@@ -64,7 +65,7 @@ impl Outcome {
         text
     }
 
-    /// The same outcome for whoever can take text only: every other block has become its reference.
+    /// Converts the outcome for a text-only receiver: every non-text block is replaced by its text rendering.
     pub fn for_text_only(self) -> Self {
         let as_text = |block: Block| match block {
             Block::Text { .. } => block,
@@ -73,7 +74,7 @@ impl Outcome {
         Self { blocks: self.blocks.into_iter().map(as_text).collect(), ..self }
     }
 
-    /// The outcome as programs read it.
+    /// Returns the machine-readable view.
     pub fn report(&self) -> Report {
         let (output, error) = match self.is_error {
             true => (String::new(), Some(self.complaint())),
@@ -90,7 +91,8 @@ impl Outcome {
         self.data.as_ref().map_or("the tool failed and did not say why", Raw::get).to_owned()
     }
 
-    /// The text of the blocks but for those that say the data once more, as far as they are compared.
+    /// Returns the text of the blocks without copies of the data. Compares at most [`repeat::MOST_COMPARED`] text
+    /// blocks.
     fn unrepeated_text(&self) -> String {
         let mut compared = 0;
         self.blocks_text(|block| {
@@ -104,7 +106,7 @@ impl Outcome {
         texts.join("\n")
     }
 
-    /// The data, where the text blocks do not say the same.
+    /// Returns the data unless the text blocks already contain it.
     fn unsaid_data(&self) -> Option<&Raw> {
         let texts: Vec<&str> = self.blocks.iter().filter_map(plain_text).collect();
         self.data.as_ref().filter(|data| !repeat::say(&texts, data))

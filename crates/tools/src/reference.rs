@@ -1,14 +1,14 @@
-//! A block as one line, for where only text is possible.
+//! One-line text references to blocks, for text-only contexts.
 
 use std::fmt;
 
 use crate::{Base64, Block, Contents};
 use wharf_spec::Shown;
 
-/// An address has to be whole to be of use.
+/// Maximum characters of a URI or path. Generous, because a truncated URI is useless.
 const LONGEST_URI: usize = 2000;
 
-/// What is known of a block, escaped and bounded.
+/// Displays the known properties of a block, escaped and bounded.
 pub(crate) struct Reference<'a>(pub &'a Block);
 
 impl fmt::Display for Reference<'_> {
@@ -48,7 +48,7 @@ impl fmt::Display for Reference<'_> {
     }
 }
 
-/// A name, or nothing.
+/// An optional name, displayed with a leading space.
 struct Word<'a>(Option<&'a str>);
 
 impl fmt::Display for Word<'_> {
@@ -57,7 +57,7 @@ impl fmt::Display for Word<'_> {
     }
 }
 
-/// What something is said to be, or nothing.
+/// An optional MIME type, displayed with a leading space.
 struct Kind<'a>(Option<&'a str>);
 
 impl fmt::Display for Kind<'_> {
@@ -66,7 +66,7 @@ impl fmt::Display for Kind<'_> {
     }
 }
 
-/// How long a text is.
+/// The number of lines of a text.
 struct Lines<'a>(&'a str);
 
 impl fmt::Display for Lines<'_> {
@@ -82,12 +82,12 @@ fn size(data: &Base64) -> Size {
     Size(data.decoded_len() as u64)
 }
 
-/// How large something is.
+/// A size in bytes, displayed in a readable unit.
 struct Size(u64);
 
 impl fmt::Display for Size {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        // In tenths, so that nothing is rounded up into the next unit's range and shown as 1000.0.
+        // Truncates to tenths: rounding could show 999,999 bytes as 1000.0 kB.
         let tenths = |unit: u64| (self.0 / (unit / 10)) as f64 / 10.0;
         match self.0 {
             1 => f.write_str("1 byte"),

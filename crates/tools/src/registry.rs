@@ -1,4 +1,4 @@
-//! The tools an agent may call, whoever provides them, behind one gate.
+//! Registry of callable tools behind one gate.
 
 use std::collections::{BTreeSet, HashMap};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -12,10 +12,10 @@ use crate::{
     Snapshot, Tool,
 };
 
-/// The tools that may be called, and the one way to call them.
+/// The registry of callable tools and the only way to call them.
 ///
-/// Tools come and go while others call: a call keeps the tool it found. Readers never lock; those who change something
-/// wait for each other. A tool belongs to its description's [provider](Description::provider).
+/// Tools can be added and removed during calls: a call uses the tool it resolved. Readers never take a lock; writers
+/// are serialized. A tool belongs to its description's [provider](Description::provider).
 pub struct Registry {
     gate: Arc<dyn Gate>,
     current: ArcSwap<Snapshot>,
@@ -24,11 +24,11 @@ pub struct Registry {
     notes: Arc<Notes>,
 }
 
-/// Which names each provider has given. Held while the snapshot is replaced, so that changes follow each other.
+/// Names registered per provider. Locked while the snapshot is replaced, so that changes are serialized.
 type Owned = HashMap<Arc<str>, BTreeSet<Arc<str>>>;
 
 impl Registry {
-    /// A registry without tools, behind a gate.
+    /// Creates an empty registry behind a gate.
     pub fn new(gate: Arc<dyn Gate>) -> Self {
         Self {
             gate,
@@ -39,9 +39,9 @@ impl Registry {
         }
     }
 
-    /// Adds a tool; it replaces those of the same name and provider.
+    /// Adds a tool, replacing tools with the same name and provider.
     ///
-    /// Where another provider has given the name as well, both are withheld until one of them goes.
+    /// If another provider has registered the same name, both tools are withheld until one of them is removed.
     pub fn register(&self, tool: Arc<dyn Tool>) {
         let provider: Arc<str> = tool.description().provider().into();
         let name = tool.description().name.clone();
@@ -51,7 +51,7 @@ impl Registry {
         });
     }
 
-    /// Removes the tools of a name, withheld ones included, and says whether there were any.
+    /// Removes all tools with a name, including withheld ones. Reports whether there were any.
     pub fn remove(&self, name: &str) -> bool {
         self.change(|table, owned| {
             let givers = owned.iter_mut().filter_map(|(provider, names)| names.remove(name).then_some(provider));
@@ -63,9 +63,10 @@ impl Registry {
         })
     }
 
-    /// Puts these tools in the place of all that a provider had, in one step; none, and the provider is gone.
+    /// Replaces all tools of a provider in one step. An empty list removes the provider.
     ///
-    /// They are held as this provider's, whatever their descriptions say. Two of one name are both withheld.
+    /// The tools are registered under this provider regardless of their descriptions. Two tools with the same name are
+    /// both withheld.
     pub fn replace_provider(&self, provider: &str, tools: Vec<Arc<dyn Tool>>) {
         let provider: Arc<str> = provider.into();
         self.change(|table, owned| {
@@ -81,25 +82,33 @@ impl Registry {
         });
     }
 
-    /// The tools of this moment.
+    /// Returns the current snapshot.
     pub fn snapshot(&self) -> Arc<Snapshot> {
         self.current.load_full()
     }
 
-    /// Tells the version of the newest snapshot, now and whenever there is another one.
+    /// Returns a watch channel with the version of the current snapshot, updated on every change.
     pub fn changes(&self) -> watch::Receiver<u64> {
         self.changed.subscribe()
     }
 
-    /// What the agent that calls these tools is told before its next request to a model.
+    /// Returns the queue of notes to add to the agent's next request to a model.
     pub fn notes(&self) -> &Arc<Notes> {
         &self.notes
     }
 
-    /// Calls a tool by its name, once the gate has let the call pass.
+    /// Calls a tool by name after consulting the gate.
     ///
-    /// Dropped, it withdraws the call, or the question whether it may be made. Where a person was asked and the tool
-    /// has changed or gone meanwhile, the call is refused: the answer was about another tool.
+    /// If a person had to approve the call and the tool was changed or removed in the meantime, the call is refused:
+    /// the approval was for a different tool.
+    ///
+    /// # Errors
+    ///
+    /// Fails if the name is unknown or ambiguous, if the gate refuses the call, or if the tool does not respond.
+    ///
+    /// # Cancel safety
+    ///
+    /// Dropping the future cancels the call, or the pending permission prompt.
     pub async fn call(&self, name: &str, call: Call) -> Result<Outcome, CallFailure> {
         let mut tool = self.find(name)?;
         let attempt = Attempt { caller: &call.caller, tool: tool.description(), arguments: &call.arguments };
@@ -126,14 +135,14 @@ impl Registry {
         }
     }
 
-    /// The tool a person was asked about, or the one in its place where that is the same.
+    /// Resolves the name again after a permission prompt. Succeeds only if the tool is still the one that was approved.
     fn find_still(&self, name: &str, asked: &Description) -> Result<Arc<dyn Tool>, CallFailure> {
         let same = |tool: &Arc<dyn Tool>| is_same(tool.description(), asked);
         let stale = || CallFailure::Refused(Refusal::new(RefusalReason::ApprovalStale));
         self.find(name).ok().filter(same).ok_or_else(stale)
     }
 
-    /// Makes the next snapshot, where there is to be one, and says whether there is.
+    /// Publishes the next snapshot if `change` returns a table. Reports whether it did.
     fn change(&self, change: impl FnOnce(&Table, &mut Owned) -> Option<Table>) -> bool {
         let mut owned = self.owned.lock().unwrap_or_else(PoisonError::into_inner);
         let current = self.current.load();
@@ -145,8 +154,8 @@ impl Registry {
     }
 }
 
-/// Whether two descriptions are of one tool. Where it comes from says so: hints are told differently of a provider that
-/// has just come back than of one that is only remembered.
+/// Reports whether two descriptions are of the same tool. Compares origins where both have one, because hints can
+/// differ between a live provider and a remembered one.
 fn is_same(now: &Description, asked: &Description) -> bool {
     match (&now.origin, &asked.origin) {
         (Some(now), Some(asked)) => now == asked,

@@ -1,18 +1,18 @@
-//! Whether text says what structured data says as well.
+//! Detects text that duplicates structured data.
 //!
-//! Tools that answer with data mostly say the same in text, for callers that know no data. Shown together it would be
-//! read twice.
+//! Tools that return structured data usually repeat it as text for callers without support for structured data.
+//! Duplicates are detected so that the data is not shown twice.
 
 use wharf_json::{Bounds, Raw, members};
 
-/// Longer texts are not compared, and count as saying something of their own.
+/// Maximum bytes of a text to compare. Longer texts are treated as different from the data.
 const LONGEST: usize = 1 << 20;
-/// The most texts of one outcome that are compared with the whole of its data.
+/// Maximum number of texts of one outcome that are compared with the whole data.
 pub(crate) const MOST_COMPARED: usize = 8;
-/// Every level is read again for the one above it, so there are not to be many.
+/// The depth is low because each nesting level is decoded again for the level above.
 const BOUNDS: Bounds = Bounds { depth: 16, nodes: 50_000 };
 
-/// Whether a text is the data in JSON, whatever its white space, its escapes and the order of its members.
+/// Reports whether a text is the JSON of the data, ignoring white space, escapes and member order.
 pub(crate) fn is_json_of(text: &str, data: &Raw) -> bool {
     let begins_alike = text.trim_start().bytes().next() == first(data);
     if !begins_alike || text.len().max(data.as_bytes().len()) > LONGEST {
@@ -21,10 +21,10 @@ pub(crate) fn is_json_of(text: &str, data: &Raw) -> bool {
     Raw::parse(text.to_owned()).is_ok_and(|text| same(&text, data))
 }
 
-/// Whether texts say all that the data says: one is its JSON, or the data is but a wrapping around what they say.
+/// Reports whether texts contain all of the data: one of them is its JSON, or the data only wraps their content.
 ///
-/// `{"result": …}` is how tools without a structured answer are given one; the texts are then the value, or its
-/// elements one by one.
+/// Servers wrap unstructured results as `{"result": …}`. In that case the texts are the value itself, or its elements
+/// one by one.
 pub(crate) fn say(texts: &[&str], data: &Raw) -> bool {
     if texts.iter().take(MOST_COMPARED).any(|text| is_json_of(text, data)) {
         return true;
@@ -40,7 +40,7 @@ pub(crate) fn say(texts: &[&str], data: &Raw) -> bool {
     }
 }
 
-/// Whether a text is a value: a string itself, anything else in JSON.
+/// Reports whether a text equals a value: a string verbatim, any other value as JSON.
 fn says(text: &str, value: &Raw) -> bool {
     string(value).is_some_and(|string| string == text) || is_json_of(text, value)
 }
@@ -61,7 +61,7 @@ fn same(one: &Raw, other: &Raw) -> bool {
             _ => false,
         },
         (Some(b'"'), Some(b'"')) => string(one).is_some_and(|text| Some(text) == string(other)),
-        // By their text, so that large numbers are not taken for each other.
+        // Compare the text, because decoding could make different large numbers equal.
         _ => one.get().trim() == other.get().trim(),
     }
 }

@@ -1,37 +1,37 @@
-//! The tools that can be called at one moment.
+//! Immutable snapshot of the registered tools.
 
 use std::sync::{Arc, OnceLock};
 
 use crate::description::is_callable;
 use crate::{Found, Held, NameTable, Tool, nearest};
 
-/// The tools that can be called at one moment. Never changes; whoever holds one sees the same tools for as long.
+/// The tools registered at one moment. Immutable.
 pub struct Snapshot {
     table: Table,
     version: u64,
-    // Made when somebody first wants it: a call needs no order.
+    // Computed on first use: calls do not need the order.
     ordered: OnceLock<Ordered>,
 }
 
-/// A name under which nothing can be called, though there is a tool of that name.
+/// A registered tool name that cannot be called.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Withheld {
-    /// The name: untrusted text where it is not callable.
+    /// The name. Untrusted text if it is not a callable name.
     pub name: Arc<str>,
-    /// Who has given it, in order; empty for tools of one's own.
+    /// Providers that registered the name, sorted. The empty string is the embedding program itself.
     pub providers: Vec<Arc<str>>,
-    /// Why it is withheld.
+    /// Reason for withholding it.
     pub reason: WithheldReason,
 }
 
-/// Why a tool is withheld.
+/// Reason for withholding a tool.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum WithheldReason {
-    /// Several tools have the name, so it stands for none of them, in whatever order they came.
+    /// Several tools have the name, so it resolves to none of them, regardless of registration order.
     SharedName,
-    /// Not every caller could say the name: it is not 1 to 64 of `[a-zA-Z0-9_-]`.
+    /// Not every caller can use the name: it is not 1 to 64 characters of `[a-zA-Z0-9_-]`.
     BadName,
 }
 
@@ -52,37 +52,37 @@ impl Snapshot {
         &self.table
     }
 
-    /// Which snapshot of its registry this is: a later one has a greater number.
+    /// Returns the version of this snapshot. Later snapshots of a registry have greater versions.
     pub fn version(&self) -> u64 {
         self.version
     }
 
-    /// The tool of a name. Takes no lock and allocates nothing where there is one.
+    /// Looks up a tool by name. Takes no lock, and allocates only for an ambiguous name.
     pub fn find(&self, name: &str) -> Found<'_, Arc<dyn Tool>> {
         if is_callable(name) { self.table.find(name) } else { Found::Nothing }
     }
 
-    /// The tools in the order of their names, without those that are withheld.
+    /// Iterates over the callable tools, sorted by name.
     pub fn iter(&self) -> impl ExactSizeIterator<Item = &Arc<dyn Tool>> {
         self.ordered().tools.iter()
     }
 
-    /// How many tools can be called.
+    /// Returns the number of callable tools.
     pub fn len(&self) -> usize {
         self.ordered().tools.len()
     }
 
-    /// Whether no tool can be called.
+    /// Reports whether no tool is callable.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
-    /// What is withheld and why, in the order of the names.
+    /// Returns the withheld names with the reasons, sorted by name.
     pub fn withheld(&self) -> &[Withheld] {
         &self.ordered().withheld
     }
 
-    /// The callable name most like what was said, where one is like it at all.
+    /// Returns the callable name most similar to `said`, if one is similar enough.
     pub fn nearest(&self, said: &str) -> Option<&Arc<str>> {
         let name = nearest(said, self.iter().map(|tool| &*tool.description().name))?;
         match self.find(name) {

@@ -1,4 +1,4 @@
-//! The trait a tool implements, and what it is called with.
+//! The `Tool` trait and its call parameters.
 
 use std::pin::Pin;
 use std::sync::Arc;
@@ -8,18 +8,18 @@ use wharf_json::Raw;
 
 use crate::{Description, Outcome, ToolError};
 
-/// A future on the heap, as traits that are used as objects return it.
+/// A boxed future, as returned by the object-safe traits.
 pub type Pending<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
 
-/// Something that can be called by name, whoever provides it.
+/// A tool that can be called by name.
 pub trait Tool: Send + Sync {
-    /// What is known of it. Stays the same: a tool that changes is another one, registered in its place.
+    /// Returns the tool's metadata. Must stay constant: a changed tool is registered as a new value.
     fn description(&self) -> &Arc<Description>;
 
-    /// Carries out a call that has passed the gate; only a registry calls this.
+    /// Executes a call that has passed the gate. Only a registry calls this method.
     ///
-    /// A tool that reports failure has answered: that is an [`Outcome`] with its error mark. Dropping the future
-    /// withdraws the call.
+    /// A tool that reports failure returns an [`Outcome`] marked as error, not an `Err`. Dropping the future cancels
+    /// the call.
     fn call(&self, call: Call) -> Pending<'_, Result<Outcome, ToolError>>;
 }
 
@@ -27,65 +27,65 @@ pub trait Tool: Send + Sync {
 #[derive(Clone)]
 #[non_exhaustive]
 pub struct Call {
-    /// The arguments: a JSON object, passed on as it is.
+    /// The arguments: a JSON object, forwarded unchanged.
     pub arguments: Raw,
-    /// Who calls.
+    /// The caller.
     pub caller: Caller,
-    /// Asks for progress, and takes it.
+    /// Receives progress updates. `None` requests none.
     pub progress: Option<ProgressSink>,
-    /// How long the tool may take; its own limit when absent. The tool keeps it, since only the tool knows when it
-    /// begins: neither waiting for a person nor waiting for a turn counts.
+    /// Execution timeout; `None` uses the tool's own limit. Enforced by the tool, because time spent waiting for
+    /// permission or for a free slot does not count.
     pub timeout: Option<Duration>,
-    /// What travels along beside the arguments, for instance the trace the call belongs to.
+    /// Metadata sent next to the arguments, for example the trace context.
     pub meta: Option<Raw>,
 }
 
-/// Who calls, and whether the call itself is a person's consent.
+/// Identity of a caller, and whether the call itself expresses a person's consent.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Caller {
-    /// What to call the caller where the call is shown or written down.
+    /// Display name of the caller, for prompts and logs.
     pub name: Arc<str>,
-    /// Whether a person is to be asked.
+    /// Behaviour when the rules require asking a person.
     pub consent: Consent,
 }
 
-/// What is done where the rules say that a person is to be asked.
+/// Behaviour when the rules require asking a person.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Consent {
-    /// The person is asked.
+    /// Ask the person.
     Ask,
-    /// The call was typed by the person who would be asked. What is denied stays denied.
+    /// The person typed the call and thereby consents. Deny rules still apply.
     Given,
 }
 
-/// Takes the progress of one call, in order and ahead of its outcome. It must return at once, by handing the value on.
+/// Receives the progress updates of one call, in order and before its outcome. Must not block.
 pub type ProgressSink = Arc<dyn Fn(Progress) + Send + Sync>;
 
-/// How far a call has got.
+/// A progress update of a call.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Progress {
-    /// How much is done; grows from one to the next.
+    /// Amount of work done. Increases from update to update.
     pub done: f64,
-    /// How much there is, where the tool knows.
+    /// Total amount of work, if the tool knows it.
     pub total: Option<f64>,
-    /// What the tool is doing: untrusted text.
+    /// Status message of the tool: untrusted text.
     pub message: Option<String>,
 }
 
 impl Call {
-    /// A call with these arguments, on whose behalf it is made, and nothing else said.
+    /// Creates a call without progress, timeout or metadata.
     pub fn new(arguments: Raw, caller: Caller) -> Self {
         Self { arguments, caller, progress: None, timeout: None, meta: None }
     }
 }
 
 impl Caller {
-    /// A model that calls by itself: a person is asked where the rules say so.
+    /// An agent that calls on its own: a person is asked if the rules require it.
     pub fn agent() -> Self {
         Self { name: "agent".into(), consent: Consent::Ask }
     }
 
-    /// A person who typed the call.
+    /// A person typing the call.
     pub fn person() -> Self {
         Self { name: "person".into(), consent: Consent::Given }
     }

@@ -1,4 +1,4 @@
-//! How long a result may be kept, and by whom (2026-07-28, server/utilities/caching).
+//! Cache lifetime and scope of a result (2026-07-28, server/utilities/caching).
 
 use std::time::Duration;
 
@@ -7,29 +7,30 @@ use serde_json::value::RawValue;
 
 use crate::Raw;
 
-/// The longest a result is kept, whatever its server says.
+/// Maximum time a result is cached; a longer `ttlMs` from the server is clamped.
 pub const LONGEST_KEPT: Duration = Duration::from_secs(3600);
 
-/// What a server says about keeping a result.
+/// The caching directives of one result.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct CacheHint {
-    /// For how long it stays fresh; nothing when the server did not say.
+    /// Time the result stays fresh; zero if the server gives none.
     pub ttl: Duration,
-    /// Who may see the kept copy.
+    /// Callers allowed to see the cached copy.
     pub scope: CacheScope,
 }
 
-/// Who may see a kept result.
+/// The callers allowed to see a cached result.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum CacheScope {
-    /// Anybody who may use the server.
+    /// Every user of the server.
     Public,
-    /// Only whoever it was given to. What says nothing is private.
+    /// Only the caller that received the result. The default.
     Private,
 }
 
 impl CacheHint {
-    /// Reads the hint of a result. Odd values keep nothing: a hint never fails a result.
+    /// Reads the hint from a result. Invalid values mean a zero lifetime and private scope; a hint never fails a
+    /// result.
     pub fn of(result: &Raw) -> Self {
         #[derive(Deserialize, Default)]
         #[serde(rename_all = "camelCase", default)]

@@ -1,30 +1,30 @@
-//! Completing an argument while it is being typed.
+//! Argument completion (`completion/complete`).
 
 use serde::Deserialize;
 
 use crate::{Bounds, View};
 use wharf_json::{DecodeError, Raw};
 
-/// What an argument to be completed belongs to.
+/// The prompt or resource template that owns the completed argument.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Reference<'a> {
-    /// The prompt of this name.
+    /// A prompt, by name.
     Prompt(&'a str),
-    /// The resource template with this text.
+    /// A resource template, by its URI template.
     Template(&'a str),
 }
 
-/// The most suggestions one answer may hold (2025-11-25, server/utilities/completion).
+/// Maximum number of suggestions in one response (2025-11-25, server/utilities/completion).
 pub const MOST_COMPLETIONS: usize = 100;
 
-/// What a server suggests. Untrusted text.
+/// The suggestions of a server. Untrusted text.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Completion {
-    /// The suggestions, best first; never more than [`MOST_COMPLETIONS`].
+    /// The suggestions, best first; at most [`MOST_COMPLETIONS`].
     pub values: Vec<String>,
-    /// How many there are altogether, where the server knows.
+    /// Total number of suggestions, if the server reports it.
     pub total: Option<u64>,
-    /// Whether there are more than these.
+    /// Set if the server has more suggestions, or if the list was truncated.
     pub has_more: bool,
 }
 

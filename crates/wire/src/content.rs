@@ -1,82 +1,82 @@
-//! The blocks answers and prompts are made of.
+//! Content blocks of tool results and prompts.
 
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
 use wharf_json::Raw;
 
-/// One block, with the raw text it came as.
+/// One content block, with its raw JSON.
 #[derive(Debug, Clone)]
 #[non_exhaustive]
 pub enum Content {
-    /// Text.
+    /// A text block.
     Text {
         /// The text.
         text: String,
-        /// The block as it came.
+        /// The block as received.
         raw: Raw,
     },
-    /// A picture, Base64 in `data`.
+    /// An image, Base64-encoded in `data`.
     Image {
         /// Base64 text, not decoded here.
         data: String,
-        /// What the server says it is.
+        /// MIME type declared by the server.
         mime_type: String,
-        /// The block as it came.
+        /// The block as received.
         raw: Raw,
     },
-    /// Sound, Base64 in `data`.
+    /// Audio, Base64-encoded in `data`.
     Audio {
         /// Base64 text, not decoded here.
         data: String,
-        /// What the server says it is.
+        /// MIME type declared by the server.
         mime_type: String,
-        /// The block as it came.
+        /// The block as received.
         raw: Raw,
     },
-    /// A resource one may read.
+    /// A link to a resource.
     ResourceLink {
-        /// Where.
+        /// URI of the resource.
         uri: String,
-        /// What it is called.
+        /// Name of the resource.
         name: Option<String>,
-        /// What the server says it is.
+        /// MIME type declared by the server.
         mime_type: Option<String>,
-        /// The block as it came.
+        /// The block as received.
         raw: Raw,
     },
-    /// A resource that comes along.
+    /// An embedded resource.
     Resource {
         /// The resource.
         resource: ResourceContents,
-        /// The block as it came.
+        /// The block as received.
         raw: Raw,
     },
-    /// A kind unknown here, or a known one without what it needs. Kept, never an error.
+    /// An unknown kind of block, or a known kind without its required fields. It is preserved, not an error.
     Unknown {
-        /// Its `type`, where it has one.
+        /// The value of `type`, if present.
         kind: Option<String>,
-        /// The block as it came.
+        /// The block as received.
         raw: Raw,
     },
 }
 
-/// The text or the bytes of a resource.
+/// Text or binary contents of a resource.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct ResourceContents {
-    /// Where it is.
+    /// URI of the resource.
     pub uri: String,
-    /// What the server says it is.
+    /// MIME type declared by the server.
     pub mime_type: Option<String>,
-    /// Its text, or
+    /// The text, for a text resource.
     pub text: Option<String>,
-    /// its bytes in Base64.
+    /// The bytes in Base64, for a binary resource.
     pub blob: Option<String>,
 }
 
 impl Content {
-    /// Reads a block; one that is not understood becomes [`Content::Unknown`].
+    /// Reads a block. A block that is not understood becomes [`Content::Unknown`].
     pub fn view(raw: Raw) -> Self {
         #[derive(Deserialize, Default)]
         #[serde(rename_all = "camelCase", default)]
@@ -105,7 +105,7 @@ impl Content {
         }
     }
 
-    /// The block as it came.
+    /// Returns the block as received.
     pub fn raw(&self) -> &Raw {
         match self {
             Self::Text { raw, .. }

@@ -1,7 +1,7 @@
-//! Elicitation: what a server asks a person, and what is answered (2026-07-28, client/elicitation).
+//! Elicitation: requests for user input, and their results (2026-07-28, client/elicitation).
 //!
-//! A form is a flat object of primitives. Whatever else its schema holds refuses the whole request: half a form
-//! cannot be answered truthfully.
+//! A form is a flat object of primitives. Any other schema fails the whole request, because a partial form cannot be
+//! answered truthfully.
 
 mod complete;
 mod field;
@@ -23,57 +23,57 @@ pub use format::TextFormat;
 pub use number::Number;
 pub use secret::skeleton;
 
-/// The most fields a form may have.
+/// Maximum number of fields in a form.
 pub const MOST_FIELDS: usize = 64;
-/// The most options a field may offer.
+/// Maximum number of options of a field.
 pub const MOST_OPTIONS: usize = 256;
 
-/// What a server wants of a person. Every string is untrusted.
+/// A server's request for user input. Every string is untrusted.
 #[derive(Debug, Clone)]
 pub enum Elicitation {
-    /// Values for the fields of a form.
+    /// A request for form values.
     Form(FormRequest),
-    /// A visit to an address, outside of anything the host sees.
+    /// A request to open a URL, out of band of the host.
     Url(UrlRequest),
 }
 
 /// A form to fill in.
 #[derive(Debug, Clone)]
 pub struct FormRequest {
-    /// Why the server asks.
+    /// The server's explanation, shown to the user.
     pub message: String,
-    /// The fields in the schema's order.
+    /// Fields in schema order.
     pub fields: Vec<Field>,
-    /// The whole parameters as they came.
+    /// The complete parameters as received.
     pub raw: Raw,
 }
 
-/// An address to visit.
+/// A URL to open.
 #[derive(Debug, Clone)]
 pub struct UrlRequest {
-    /// Why the server asks.
+    /// The server's explanation, shown to the user.
     pub message: String,
-    /// The address as the server wrote it; nobody has parsed it yet.
+    /// The URL as received, not yet parsed.
     pub url: String,
-    /// What the server calls this request when it tells of its end; 2025-11-25 only.
+    /// Id under which the server reports completion; 2025-11-25 only.
     pub elicitation_id: Option<String>,
-    /// The whole parameters as they came.
+    /// The complete parameters as received.
     pub raw: Raw,
 }
 
-/// What a person answered.
+/// The user's response to an elicitation.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum ElicitAnswer {
-    /// Yes: with the form's content, or without any to an address.
+    /// Accepted: with content for a form, without content for a URL.
     Accept(Option<Raw>),
-    /// An explicit no.
+    /// Explicitly declined.
     Decline,
     /// Dismissed without a choice.
     Cancel,
 }
 
 impl Elicitation {
-    /// Why the server asks.
+    /// Returns the server's explanation.
     pub fn message(&self) -> &str {
         match self {
             Self::Form(form) => &form.message,
@@ -83,7 +83,7 @@ impl Elicitation {
 }
 
 impl View for Elicitation {
-    /// Reads the parameters of `elicitation/create`. No `mode` means a form.
+    /// Reads the parameters of `elicitation/create`. A missing `mode` means a form.
     fn view(raw: Raw, bounds: &Bounds) -> Result<Self, DecodeError> {
         #[derive(Deserialize)]
         struct Shape {
@@ -130,28 +130,29 @@ impl View for UrlRequest {
 }
 
 impl FormRequest {
-    /// The field of that name.
+    /// Returns the field with this name.
     pub fn field(&self, name: &str) -> Option<&Field> {
         self.fields.iter().find(|field| field.name == name)
     }
 
-    /// What the server filled in beforehand, as an object.
+    /// Returns the defaults of the form as an object.
     pub fn defaults(&self) -> Raw {
         let given = self.fields.iter().filter_map(|field| Some((field, field.default.as_ref()?)));
         complete::object(given)
     }
 
-    /// The first field that asks for a password, a token, a card number or the like, also in look-alike letters.
+    /// Returns the first field that asks for a password, token, card number or similar secret. Look-alike letters are
+    /// folded before matching.
     ///
-    /// A form is no place for these: the specification forbids servers to ask for them. Fields that only choose among
-    /// what the server already knows are not looked at.
+    /// The specification forbids servers to request secrets through a form. Boolean and choice fields are not checked:
+    /// their options come from the server.
     pub fn secret_field(&self) -> Option<&Field> {
         self.fields.iter().find(|field| field.asks_for_secret())
     }
 }
 
 impl ElicitAnswer {
-    /// The result to send.
+    /// Returns the result to send to the server.
     pub fn to_raw(&self) -> Raw {
         match self {
             Self::Accept(Some(content)) => Raw::known(format!(r#"{{"action":"accept","content":{}}}"#, content.get())),
@@ -162,7 +163,7 @@ impl ElicitAnswer {
     }
 }
 
-/// An error in the shape of a request.
+/// Returns a decode error for a malformed request.
 fn wrong(message: impl std::fmt::Display) -> DecodeError {
     DecodeError::Shape(serde_json::Error::custom(message))
 }

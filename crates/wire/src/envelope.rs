@@ -1,4 +1,4 @@
-//! What the scanner finds in a message, and what it says of one that is none.
+//! Results of the scanner: the parts of a message, and its errors.
 
 use std::borrow::Cow;
 
@@ -7,33 +7,33 @@ use memchr::memchr;
 
 use crate::{Id, Raw};
 
-/// Where a part of a message stands.
+/// Byte range of a part of a message.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Span {
-    /// Its first byte.
+    /// Offset of the first byte.
     pub start: usize,
-    /// The byte after its last.
+    /// Offset after the last byte.
     pub end: usize,
 }
 
 impl Span {
-    /// The bytes of the part.
+    /// Returns the bytes of the part.
     pub fn of(self, line: &[u8]) -> &[u8] {
         line.get(self.start..self.end).unwrap_or_default()
     }
 
-    /// The part as raw JSON in memory of its own.
+    /// Copies the part into its own buffer.
     pub fn copy(self, line: &[u8]) -> Raw {
         Raw::known(Bytes::copy_from_slice(self.of(line)))
     }
 
-    /// The part as raw JSON that shares the line's memory.
+    /// Returns the part as a slice of the line's buffer.
     pub fn share(self, line: &Bytes) -> Raw {
         Raw::known(line.slice(self.start..self.end))
     }
 }
 
-/// The parts of a message. Which of them are there says what kind of message it is.
+/// The parts of a message. Their presence determines the kind of message.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Envelope {
     /// The raw id.
@@ -51,20 +51,20 @@ pub struct Envelope {
 }
 
 impl Envelope {
-    /// The id, read.
+    /// Returns the parsed id.
     pub fn id<'a>(&self, line: &'a [u8]) -> Option<Id<'a>> {
         self.id.map(|span| Id::read(span.of(line)))
     }
 
-    /// The method name, escapes resolved; `None` when there is none or it is no string.
+    /// Returns the method name with escapes resolved; `None` if it is missing or not a string.
     pub fn method<'a>(&self, line: &'a [u8]) -> Option<Cow<'a, str>> {
         self.method.and_then(|span| string(span.of(line)))
     }
 
-    /// The result's `resultType`, escapes resolved; an empty string when it is there but no string.
+    /// Returns the result's `resultType` with escapes resolved; an empty string if it is present but not a string.
     pub fn result_type<'a>(&self, line: &'a [u8]) -> Option<Cow<'a, str>> {
         self.result_type.map(|span| match span.of(line) {
-            // What nearly every result says.
+            // Fast path: the value of almost every result.
             b"\"complete\"" => Cow::Borrowed("complete"),
             other => string(other).unwrap_or_default(),
         })
@@ -79,26 +79,26 @@ fn string(quoted: &[u8]) -> Option<Cow<'_, str>> {
     serde_json::from_slice::<String>(quoted).ok().map(Cow::Owned)
 }
 
-/// What is wrong with a message.
+/// The defect of an invalid message.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Fault {
-    /// Does not begin like an object: a banner, a log line, noise.
+    /// Does not start like an object: a banner, a log line or noise.
     NotAnObject,
-    /// An array: several messages at once.
+    /// An array of messages.
     Batch,
     /// Ends before the envelope does.
     Truncated,
-    /// Breaks JSON's grammar at this offset.
+    /// Invalid JSON at this offset.
     Malformed(usize),
-    /// The same key twice in the envelope.
+    /// A duplicate key in the envelope.
     DuplicateKey,
-    /// More keys than an envelope can reasonably have.
+    /// More keys in the envelope than the scanner accepts.
     TooManyKeys,
-    /// Something follows the message on its line.
+    /// Trailing data on the line.
     Trailing,
     /// Not UTF-8.
     NotUtf8,
-    /// A raw NUL byte.
+    /// Contains a raw NUL byte.
     Nul,
 }
 
@@ -118,22 +118,22 @@ impl std::fmt::Display for Fault {
     }
 }
 
-/// What is known of a message that was too large to keep.
+/// The parts extracted from a message that was too large to buffer.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Glimpse {
-    /// Its id, raw.
+    /// The raw id.
     pub id: Option<Vec<u8>>,
-    /// Whether it has a method: then the id is the sender's own, and it is no answer.
+    /// Set if a `method` was seen: the message is a request or notification, not a response.
     pub has_method: bool,
 }
 
-/// A message that cannot be used, with what is still known of whom it was for.
+/// A scan failure, with the parts needed to fail the affected call.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ScanError {
-    /// What is wrong.
+    /// The defect.
     pub fault: Fault,
-    /// The raw id, where one was found: the call it belongs to can be told.
+    /// The raw id, if found. Identifies the call to fail.
     pub id: Option<Vec<u8>>,
-    /// A `method` was seen, so it is no answer.
+    /// Set if a `method` was seen: the message is not a response.
     pub has_method: bool,
 }

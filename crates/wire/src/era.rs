@@ -1,4 +1,4 @@
-//! What a server says of itself, in the handshake or when discovered.
+//! Server metadata from the handshake or from `server/discover`.
 
 use serde::Deserialize;
 use serde_json::value::RawValue;
@@ -6,32 +6,32 @@ use serde_json::value::RawValue;
 use crate::{Bounds, View};
 use wharf_json::{DecodeError, Raw, members};
 
-/// What a server offers. A method of a group that is absent is never asked for.
+/// Capabilities declared by a server. Methods of an undeclared group are never called.
 #[derive(Debug, Clone, Default)]
 pub struct ServerCapabilities {
-    /// Tools can be listed and called.
+    /// Supports listing and calling tools.
     pub tools: bool,
-    /// Its list of tools may change with notice.
+    /// Notifies of changes to the tool list.
     pub tools_list_changed: bool,
-    /// Resources can be listed and read.
+    /// Supports listing and reading resources.
     pub resources: bool,
-    /// Its list of resources may change with notice.
+    /// Notifies of changes to the resource list.
     pub resources_list_changed: bool,
-    /// Single resources can be watched.
+    /// Supports subscriptions to single resources.
     pub resources_subscribe: bool,
-    /// Prompts can be listed and expanded.
+    /// Supports listing and expanding prompts.
     pub prompts: bool,
-    /// Its list of prompts may change with notice.
+    /// Notifies of changes to the prompt list.
     pub prompts_list_changed: bool,
-    /// Arguments can be completed.
+    /// Supports argument completion.
     pub completions: bool,
-    /// It sends log messages.
+    /// Sends log messages.
     pub logging: bool,
-    /// A tool call can be made a task (2025-11-25; later that is an extension).
+    /// Supports task-augmented tool calls (2025-11-25; an extension in later revisions).
     pub tasks: bool,
-    /// The extensions it declares, by their ids.
+    /// Ids of the declared extensions.
     pub extensions: Vec<String>,
-    /// The whole object as it came, extensions and experiments included.
+    /// The complete object as received, with extensions and experimental capabilities.
     pub raw: Option<Raw>,
 }
 
@@ -42,20 +42,20 @@ struct Group {
     subscribe: bool,
 }
 
-/// Whether there is a `requests.tools.call` (2025-11-25, basic/utilities/tasks). An odd shape is no offer.
+/// Reports whether `requests.tools.call` is declared (2025-11-25, basic/utilities/tasks). A malformed value means no.
 fn makes_tasks_of_calls(tasks: &RawValue) -> bool {
     let tasks: serde_json::Value = serde_json::from_str(tasks.get()).unwrap_or_default();
     tasks.pointer("/requests/tools/call").is_some_and(serde_json::Value::is_object)
 }
 
-/// The extensions that are declared with settings, as they must be; `{}` is enough.
+/// Returns the extensions declared with a settings object, as required; `{}` is sufficient.
 fn names(object: &Raw, bounds: &Bounds) -> Result<Vec<String>, DecodeError> {
     let declared = members(object, bounds)?.into_iter().filter(|(_, settings)| settings.is_object());
     Ok(declared.map(|(name, _)| name.into_owned()).collect())
 }
 
 impl ServerCapabilities {
-    /// Whether it declares this extension.
+    /// Reports whether the server declares this extension.
     pub fn has_extension(&self, id: &str) -> bool {
         self.extensions.iter().any(|extension| extension == id)
     }
@@ -99,30 +99,30 @@ impl View for ServerCapabilities {
     }
 }
 
-/// What a program calls itself. Self-reported: shown, never believed.
+/// Name and version of a program. Self-reported: for display only.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize)]
 #[serde(default)]
 pub struct Implementation {
-    /// Its name.
+    /// Name of the program.
     pub name: String,
-    /// Its version; may be empty.
+    /// Version of the program; may be empty.
     pub version: String,
-    /// What people should see instead of the name.
+    /// Display name.
     pub title: Option<String>,
 }
 
-/// The answer to `initialize`.
+/// The result of `initialize`.
 #[derive(Debug, Clone)]
 pub struct InitializeResult {
-    /// The revision the server chose, as it spelt it.
+    /// The revision chosen by the server, as received.
     pub protocol_version: String,
-    /// What it offers.
+    /// Declared capabilities.
     pub capabilities: ServerCapabilities,
-    /// What it calls itself.
+    /// Name and version of the server.
     pub server_info: Option<Implementation>,
-    /// What it would like a model to know: untrusted text.
+    /// Instructions for the model: untrusted text.
     pub instructions: Option<String>,
-    /// The whole result as it came.
+    /// The complete result as received.
     pub raw: Raw,
 }
 
@@ -145,20 +145,20 @@ impl View for InitializeResult {
     }
 }
 
-/// The answer to `server/discover`.
+/// The result of `server/discover`.
 #[derive(Debug, Clone)]
 pub struct DiscoverResult {
-    /// What kind of result it claims to be; `complete` when it does not say.
+    /// Declared result type; `complete` if missing.
     pub result_type: String,
-    /// Every revision the server speaks, as it spelt them.
+    /// Supported revisions, as received.
     pub supported_versions: Vec<String>,
-    /// What it offers.
+    /// Declared capabilities.
     pub capabilities: ServerCapabilities,
-    /// What it calls itself, from `_meta` or, as some servers still have it, from the body.
+    /// Name and version of the server, from `_meta` or, for older servers, from the body.
     pub server_info: Option<Implementation>,
-    /// What it would like a model to know: untrusted text.
+    /// Instructions for the model: untrusted text.
     pub instructions: Option<String>,
-    /// The whole result as it came.
+    /// The complete result as received.
     pub raw: Raw,
 }
 
@@ -204,7 +204,7 @@ fn read_capabilities(raw: &Raw, part: Option<&RawValue>, bounds: &Bounds) -> Res
 #[derive(Debug, Clone, Default, Deserialize)]
 #[serde(default)]
 pub struct UnsupportedRevision {
-    /// What the server would speak instead.
+    /// Revisions the server supports.
     pub supported: Vec<String>,
 }
 

@@ -1,4 +1,4 @@
-//! What a peer says when it refuses.
+//! JSON-RPC errors.
 
 use serde::Deserialize;
 use serde_json::value::RawValue;
@@ -6,17 +6,17 @@ use serde_json::value::RawValue;
 use crate::{Bounds, View};
 use wharf_json::{DecodeError, Raw};
 
-/// Codes the protocol gives a meaning to.
+/// Error codes defined by the protocol.
 pub mod code {
-    /// The text was no JSON.
+    /// The message is not valid JSON.
     pub const PARSE: i64 = -32700;
-    /// The JSON was no request.
+    /// The JSON is not a valid request.
     pub const INVALID_REQUEST: i64 = -32600;
-    /// No such method.
+    /// The method does not exist.
     pub const METHOD_NOT_FOUND: i64 = -32601;
-    /// Parameters that do not fit; also unknown tools and, since 2026-07-28, unknown resources.
+    /// Invalid parameters. Also unknown tools and, since 2026-07-28, unknown resources.
     pub const INVALID_PARAMS: i64 = -32602;
-    /// The server failed by itself.
+    /// Internal server error.
     pub const INTERNAL: i64 = -32603;
     /// Unknown resource, before 2026-07-28.
     pub const RESOURCE_NOT_FOUND: i64 = -32002;
@@ -26,18 +26,18 @@ pub mod code {
     pub const MISSING_CAPABILITY: i64 = -32021;
     /// The request names a revision the server does not speak (since 2026-07-28).
     pub const UNSUPPORTED_REVISION: i64 = -32022;
-    /// A page must be visited first (2025-11-25 only).
+    /// The user must open a URL first (2025-11-25 only).
     pub const URL_ELICITATION_REQUIRED: i64 = -32042;
 }
 
-/// An error answer, with code and data as the peer sent them.
+/// An error response, with code and data as received.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RpcError {
-    /// The peer's code.
+    /// The error code.
     pub code: i64,
-    /// The peer's words: untrusted text.
+    /// The error message: untrusted text.
     pub message: String,
-    /// Whatever else it sent along.
+    /// Additional data.
     pub data: Option<Raw>,
 }
 

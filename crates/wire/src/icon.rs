@@ -1,6 +1,6 @@
-//! Icons: what a server would like to be shown beside its name, and whether that may be shown at all.
+//! Icons declared by a server, and the policy that decides which may be shown.
 //!
-//! An address is decided on and never fetched here. Pictures are recognised by their first bytes and not decoded.
+//! This module never fetches a URL. Images are identified by their leading bytes and not decoded.
 
 use serde::Deserialize;
 use serde_json::value::RawValue;
@@ -8,43 +8,42 @@ use serde_json::value::RawValue;
 use crate::Bounds;
 use wharf_json::Raw;
 
-/// Bytes of one icon.
+/// Maximum bytes of one icon.
 pub const ICON_LIMIT: usize = 256 << 10;
-/// Icons read of one owner; nobody shows more.
+/// Maximum number of icons read per owner.
 const MOST: usize = 32;
 
-/// An icon as its server describes it. Every string is untrusted.
+/// An icon as declared by its server. Every string is untrusted.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Icon {
-    /// Where it is, or the picture itself as a `data:` address.
+    /// URL of the image, or the image itself as a `data:` URL.
     pub src: String,
-    /// What the server says it is.
+    /// MIME type declared by the server.
     pub mime_type: Option<String>,
-    /// The sizes it is good for: `48x48`, or `any`.
+    /// Suitable sizes: `48x48`, or `any`.
     pub sizes: Vec<String>,
-    /// The background it is made for: `light` or `dark`.
+    /// Intended background: `light` or `dark`.
     pub theme: Option<String>,
-    /// The entry as it came.
+    /// The entry as received.
     pub raw: Raw,
 }
 
-/// An icon that may be shown.
+/// The source of an icon that may be shown.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum IconSource<'a> {
-    /// To be fetched from here, without credentials and without following redirects to another origin; what comes goes
-    /// through [`Icon::check`].
+    /// A URL to fetch without credentials and without cross-origin redirects. The response must pass [`Icon::check`].
     Remote(&'a str),
-    /// Came along.
+    /// An image embedded in a `data:` URL.
     Inline {
-        /// What it is.
+        /// Format of the image.
         format: ImageFormat,
-        /// The picture.
+        /// Bytes of the image.
         bytes: Vec<u8>,
     },
 }
 
-/// A kind of picture that may be shown. Whatever can carry a script is not among them.
+/// A supported image format. Formats that can carry scripts are excluded.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ImageFormat {
     /// PNG.
@@ -53,28 +52,28 @@ pub enum ImageFormat {
     Jpeg,
 }
 
-/// Why an icon is not shown.
+/// The reason an icon is rejected.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum IconRefusal {
-    /// Neither `https:` nor `data:`.
+    /// The scheme is neither `https:` nor `data:`.
     Scheme,
-    /// An address nobody should have to interpret.
+    /// The URL is malformed or ambiguous.
     Address,
-    /// From somewhere else than the server.
+    /// The origin differs from the server's.
     Origin,
-    /// More than [`ICON_LIMIT`] bytes.
+    /// The image has more than [`ICON_LIMIT`] bytes.
     TooLarge,
-    /// Not Base64.
+    /// The data is not Base64.
     Encoding,
-    /// Said to be neither PNG nor JPEG.
+    /// The declared type is neither PNG nor JPEG.
     Type,
-    /// Not what it is said to be.
+    /// The content does not match the declared type.
     Disguised,
 }
 
-/// The icons of whatever this text describes: a tool, a resource, a prompt, a server. Entries that cannot be used are
-/// left out; an icon is never a reason to refuse its owner.
+/// Reads the icons of a tool, resource, prompt or server. Invalid entries are skipped: an icon never invalidates its
+/// owner.
 pub fn icons(owner: &Raw, bounds: &Bounds) -> Vec<Icon> {
     #[derive(Deserialize)]
     struct Owner<'a> {
@@ -102,8 +101,12 @@ fn view(raw: Raw) -> Option<Icon> {
 }
 
 impl Icon {
-    /// Decides whether the icon may be shown. A server without an origin, such as a local process, has no address its
-    /// icons may come from: only what comes along is shown.
+    /// Decides if the icon may be shown. A server without an origin, such as a local process, may use embedded images
+    /// only.
+    ///
+    /// # Errors
+    ///
+    /// Returns the reason if the icon must not be shown.
     pub fn allowed(&self, server_origin: Option<&str>) -> Result<IconSource<'_>, IconRefusal> {
         self.declared()?;
         if let Some(rest) = after_scheme(&self.src, "data:") {
@@ -123,7 +126,11 @@ impl Icon {
         }
     }
 
-    /// Recognises a picture that came for this icon, by its first bytes and not by what anybody calls it.
+    /// Identifies an image fetched for this icon by its leading bytes, and compares it with the declared type.
+    ///
+    /// # Errors
+    ///
+    /// Fails if the image is too large, neither PNG nor JPEG, or different from the declared type.
     pub fn check(&self, bytes: &[u8]) -> Result<ImageFormat, IconRefusal> {
         if bytes.len() > ICON_LIMIT {
             return Err(IconRefusal::TooLarge);
@@ -133,14 +140,14 @@ impl Icon {
         if agrees { Ok(found) } else { Err(IconRefusal::Disguised) }
     }
 
-    /// The format the server names, if it names any.
+    /// Returns the format the server declares, if any.
     fn declared(&self) -> Result<Option<ImageFormat>, IconRefusal> {
         self.mime_type.as_deref().map(declared_format).transpose()
     }
 }
 
 impl ImageFormat {
-    /// Recognises a picture by its first bytes.
+    /// Identifies an image by its leading bytes.
     pub fn sniff(bytes: &[u8]) -> Option<Self> {
         if bytes.starts_with(b"\x89PNG\r\n\x1a\n") {
             Some(Self::Png)
@@ -168,7 +175,7 @@ fn after_scheme<'a>(address: &'a str, scheme: &str) -> Option<&'a str> {
     head.eq_ignore_ascii_case(scheme).then_some(rest)
 }
 
-/// The part of a `data:` address before its comma.
+/// Returns the part of a `data:` URL before the comma.
 fn media_type(rest: &str) -> &str {
     rest.split(',').next().unwrap_or_default()
 }
@@ -185,7 +192,7 @@ fn inline(rest: &str) -> Result<Vec<u8>, IconRefusal> {
     base64(data.as_bytes()).ok_or(IconRefusal::Encoding)
 }
 
-/// Decodes padded Base64 in its one canonical spelling.
+/// Decodes padded Base64; rejects non-canonical encodings.
 fn base64(text: &[u8]) -> Option<Vec<u8>> {
     if !text.len().is_multiple_of(4) {
         return None;
@@ -221,8 +228,8 @@ fn sextet(digit: u8) -> Option<u32> {
     Some(value.into())
 }
 
-/// Host and port of an `https` address. One with a user, an escape or a character that browsers read in ways of their
-/// own has none.
+/// Returns host and port of an `https` URL. Returns `None` for a URL with user info, escapes or characters that
+/// browsers interpret differently.
 fn origin(address: &str) -> Option<(String, u16)> {
     let odd = |byte: u8| !byte.is_ascii_graphic() || byte == b'\\';
     let rest = after_scheme(address, "https://").filter(|_| !address.bytes().any(odd))?;
@@ -255,7 +262,7 @@ mod tests {
         icons(&Raw::of(&owner).unwrap(), &Bounds::default()).remove(0)
     }
 
-    /// What became of it, in a word.
+    /// Returns the decision as one word.
     fn outcome(src: &str, mime_type: Option<&str>, home: Option<&str>) -> String {
         match icon(src, mime_type).allowed(home) {
             Ok(IconSource::Remote(_)) => "remote".to_owned(),

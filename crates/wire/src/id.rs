@@ -1,24 +1,25 @@
-//! Request ids, in every form a peer may write one.
+//! Request ids, in every form a peer may send.
 
 use std::borrow::Cow;
 
-/// What an `id` holds, read from its raw text.
+/// A parsed `id`.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Id<'a> {
-    /// A whole number.
+    /// An integer.
     Integer(i64),
-    /// A string, escapes resolved.
+    /// A string with escapes resolved.
     Text(Cow<'a, str>),
-    /// A number with a fraction or an exponent, or one too large for an integer: legal JSON-RPC, never sent by us.
+    /// A number with a fraction or an exponent, or too large for an integer. Legal JSON-RPC, but never sent by this
+    /// client.
     Float(f64),
-    /// `null`: an error about a message whose id the peer could not read.
+    /// `null`: an error about a message without a readable id.
     Null,
-    /// A boolean, an array, an object, or no JSON at all.
+    /// A boolean, an array, an object or invalid JSON.
     Illegal,
 }
 
 impl<'a> Id<'a> {
-    /// Reads the raw text of an id.
+    /// Parses the raw text of an id.
     pub fn read(text: &'a [u8]) -> Self {
         match text.first() {
             Some(b'"') => serde_json::from_slice(text).map_or(Self::Illegal, |Text(text)| Self::Text(text)),
@@ -29,7 +30,7 @@ impl<'a> Id<'a> {
     }
 
     fn number(text: &[u8]) -> Self {
-        // Ours are plain digits; a leading zero is no JSON, and 18 digits always fit.
+        // Fast path for this client's own ids: digits only. A leading zero is invalid JSON, and 18 digits always fit.
         if text.len() <= 18 && (text[0] != b'0' || text.len() == 1) {
             let digits = text
                 .iter()
@@ -44,7 +45,7 @@ impl<'a> Id<'a> {
         serde_json::from_slice::<f64>(text).map_or(Self::Illegal, Self::Float)
     }
 
-    /// The number this id was probably minted from, also when the peer echoed it as `"7"` or `7.0`.
+    /// Returns the number this id was probably created from, also if the peer echoes it as `"7"` or `7.0`.
     pub fn lenient_number(&self) -> Option<u64> {
         match self {
             Self::Integer(number) => u64::try_from(*number).ok(),
@@ -65,7 +66,7 @@ impl<'a> Id<'a> {
         }
     }
 
-    /// Whether a request may carry it.
+    /// Reports whether a request may carry this id.
     pub fn is_legal(&self) -> bool {
         matches!(self, Self::Integer(_) | Self::Text(_) | Self::Float(_))
     }

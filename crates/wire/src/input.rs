@@ -1,4 +1,4 @@
-//! What a server wants before it answers: a round of a multi-round-trip request (2026-07-28, basic/patterns/mrtr).
+//! Input required before a result: one round of a multi-round-trip request (2026-07-28, basic/patterns/mrtr).
 
 use serde::Deserialize;
 use serde_json::value::RawValue;
@@ -6,23 +6,23 @@ use serde_json::value::RawValue;
 use crate::{Bounds, View};
 use wharf_json::{DecodeError, Raw, members};
 
-/// A result that is not the end of it.
+/// An intermediate result that asks the client for input.
 #[derive(Debug, Clone)]
 pub struct InputRequired {
-    /// What it asks, each under the key the answer goes back under; in the server's order.
+    /// The input requests in the server's order. Each response is returned under the request's key.
     pub requests: Vec<InputRequest>,
-    /// What goes back byte for byte with the answers, a JSON string never looked into.
+    /// Opaque JSON string, returned byte for byte with the responses.
     pub state: Option<Raw>,
 }
 
-/// One thing a server asks.
+/// One input request.
 #[derive(Debug, Clone)]
 pub struct InputRequest {
-    /// The key, as a JSON string with its quotes.
+    /// Key of the request, as a JSON string with quotes.
     pub key: Raw,
-    /// What kind of question.
+    /// Method of the request.
     pub method: String,
-    /// The question, where it has any parameters.
+    /// Parameters of the request, if any.
     pub params: Option<Raw>,
 }
 
@@ -50,7 +50,11 @@ impl View for InputRequired {
     }
 }
 
-/// Reads a map of questions, also as a task has it.
+/// Reads a map of input requests, from a result or from a task.
+///
+/// # Errors
+///
+/// Fails if the map or a request in it is malformed or exceeds `bounds`.
 pub fn input_requests(raw: &Raw, bounds: &Bounds) -> Result<Vec<InputRequest>, DecodeError> {
     #[derive(Deserialize)]
     struct Shape<'a> {

@@ -1,9 +1,8 @@
 //! The Model Context Protocol as data: envelopes, ids, revisions, error codes and typed views.
 //!
-//! Nothing here does I/O. A message is scanned once, at its top level only, and what lies inside
-//! `params`, `result` and `error` stays raw until somebody asks for a view of it; a view keeps the
-//! raw text beside the fields it understands, so that unknown fields, key order and big numbers
-//! survive whatever is forwarded.
+//! This crate does no I/O. A message is scanned once, at its top level only. `params`, `result` and `error` stay raw
+//! until a caller requests a view. A view keeps the raw text beside the fields it decodes, so that unknown fields, key
+//! order and large numbers survive forwarding.
 
 #![forbid(unsafe_code)]
 #![warn(missing_docs)]

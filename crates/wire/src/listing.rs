@@ -1,27 +1,35 @@
-//! Views in general, and the pages lists come in.
+//! The [`View`] trait, and pages of listings.
 
 use serde_json::value::RawValue;
 
 use crate::Bounds;
 use wharf_json::{DecodeError, Raw, members};
 
-/// A typed look at a raw text.
+/// A typed view of raw JSON.
 pub trait View: Sized {
-    /// Reads the fields that are understood; what is not stays in the raw text.
+    /// Decodes the known fields; unknown fields stay in the raw text.
+    ///
+    /// # Errors
+    ///
+    /// Fails if the text exceeds `bounds` or lacks the required shape.
     fn view(raw: Raw, bounds: &Bounds) -> Result<Self, DecodeError>;
 }
 
-/// One page of a list, its items still raw so that a malformed one costs only itself.
+/// One page of a listing. Items stay raw, so that a malformed item does not invalidate the page.
 #[derive(Debug, Clone)]
 pub struct Page {
-    /// The items in the server's order.
+    /// Items in the server's order.
     pub items: Vec<Raw>,
-    /// Where the next page begins; the empty string is a cursor like any other.
+    /// Cursor of the next page. An empty string is a valid cursor.
     pub next_cursor: Option<String>,
 }
 
 impl Page {
-    /// Reads the page whose items stand under `key`.
+    /// Reads a page with items under `key`.
+    ///
+    /// # Errors
+    ///
+    /// Fails if the result is malformed, exceeds `bounds` or has no `key`.
     pub fn view(raw: &Raw, key: &str, bounds: &Bounds) -> Result<Self, DecodeError> {
         let mut items = None;
         let mut next_cursor = None;

@@ -1,4 +1,4 @@
-//! What a server logs.
+//! Log messages of a server.
 
 use std::fmt;
 use std::str::FromStr;
@@ -9,7 +9,7 @@ use serde_json::value::RawValue;
 use crate::{Bounds, View};
 use wharf_json::{DecodeError, Raw};
 
-/// How grave a log message is, in the order of RFC 5424.
+/// Severity of a log message, in the order of RFC 5424.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Deserialize)]
 #[serde(rename_all = "lowercase")]
 #[expect(missing_docs, reason = "the words are RFC 5424's")]
@@ -25,7 +25,7 @@ pub enum LogLevel {
 }
 
 impl LogLevel {
-    /// All of them, the mildest first.
+    /// All levels, in order of increasing severity.
     pub const ALL: [Self; 8] = [
         Self::Debug,
         Self::Info,
@@ -37,7 +37,7 @@ impl LogLevel {
         Self::Emergency,
     ];
 
-    /// The word on the wire.
+    /// Returns the level's name on the wire.
     pub const fn as_str(self) -> &'static str {
         match self {
             Self::Debug => "debug",
@@ -58,7 +58,7 @@ impl fmt::Display for LogLevel {
     }
 }
 
-/// A word that is no log level.
+/// The error for an unknown log level.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct UnknownLevel;
 
@@ -78,14 +78,14 @@ impl FromStr for LogLevel {
     }
 }
 
-/// A `notifications/message`. Untrusted, and it may hold secrets.
+/// A `notifications/message`. Untrusted; it may contain secrets.
 #[derive(Debug, Clone)]
 pub struct LogMessage {
-    /// How grave it is.
+    /// Severity of the message.
     pub level: LogLevel,
-    /// Which part of the server speaks.
+    /// Component of the server that logs.
     pub logger: Option<String>,
-    /// What it says: any JSON.
+    /// Content of the message: any JSON.
     pub data: Raw,
 }
 

@@ -1,7 +1,7 @@
-//! Arguments that a server wants repeated in headers: `x-mcp-header` (2026-07-28, Streamable HTTP, custom headers).
+//! Arguments repeated in HTTP headers: `x-mcp-header` (2026-07-28, Streamable HTTP, custom headers).
 //!
-//! Reads the annotations of an input schema and the values of a call. What becomes of a tool with a faulty annotation,
-//! and whether anything is repeated at all, is for whoever speaks HTTP.
+//! Reads the annotations of an input schema and the values of a call. The HTTP transport decides about sending headers
+//! and about tools with invalid annotations.
 
 mod fault;
 mod text;
@@ -15,20 +15,20 @@ use wharf_json::{Raw, members};
 pub use fault::{MirrorFault, Unmirrorable};
 pub use text::header_text;
 
-/// The keyword of a schema that asks for a header.
+/// The schema keyword that requests a header.
 const ANNOTATION: &str = "x-mcp-header";
-/// Keywords whose value is data, where the annotation is a key like any other.
+/// Keywords with data values; an annotation inside them is an ordinary key.
 const DATA: [&str; 5] = ["const", "default", "enum", "examples", "required"];
-/// Keywords other than `properties` whose keys are names that the server chose.
+/// Keywords other than `properties` with server-defined keys.
 const NAMED: [&str; 5] = ["$defs", "definitions", "dependencies", "dependentSchemas", "patternProperties"];
-/// Headers one tool may ask for. The protocol knows no limit; each costs a walk through the arguments.
+/// Maximum number of headers per tool. The protocol has no limit, but each header costs a walk through the arguments.
 const MOST_HEADERS: usize = 64;
-/// Bytes one header's name may have. The protocol knows no limit, but those who carry headers do.
+/// Maximum bytes of a header name. The protocol has no limit, but HTTP intermediaries do.
 const LONGEST_NAME: usize = 256;
-/// The largest integer that every reader of JSON reads alike: 2^53 − 1.
+/// The largest integer that all JSON parsers represent exactly: 2^53 − 1.
 const LARGEST_INTEGER: i64 = (1 << 53) - 1;
 
-/// The parameter that `Mcp-Name` repeats for a method, if it repeats one.
+/// Returns the parameter that `Mcp-Name` repeats for a method, if any.
 pub fn mirror_key(method: &str) -> Option<&'static str> {
     match method {
         "tools/call" | "prompts/get" => Some("name"),
@@ -38,17 +38,19 @@ pub fn mirror_key(method: &str) -> Option<&'static str> {
     }
 }
 
-/// One argument that is to be repeated as `Mcp-Param-{header}`.
+/// One argument that is sent as `Mcp-Param-{header}`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Mirrored {
-    /// The name as annotated: a token of RFC 9110, told apart from others regardless of case.
+    /// Header name as annotated: an RFC 9110 token, unique ignoring case.
     pub header: String,
     path: Vec<String>,
 }
 
-/// Finds the annotations of an input schema; there mostly are none, which costs one look through its bytes.
+/// Returns the header annotations of an input schema. A schema without annotations costs one search through its bytes.
 ///
-/// A single faulty one spoils the tool: the caller must not offer it over HTTP.
+/// # Errors
+///
+/// Fails on the first invalid annotation. The caller must then withhold the tool over HTTP.
 pub fn mirrored(schema: &Raw, bounds: &Bounds) -> Result<Vec<Mirrored>, MirrorFault> {
     if !may_annotate(schema.as_bytes()) {
         return Ok(Vec::new());
@@ -59,21 +61,26 @@ pub fn mirrored(schema: &Raw, bounds: &Bounds) -> Result<Vec<Mirrored>, MirrorFa
     Ok(reading.found)
 }
 
-/// Whether the keyword can stand in the text, plainly or with escaped letters, which all begin alike.
+/// Reports whether the text may contain the keyword, plain or with escaped letters (`\u00..`).
 fn may_annotate(text: &[u8]) -> bool {
     memmem::find(text, ANNOTATION.as_bytes()).is_some() || memmem::find(text, br"\u00").is_some()
 }
 
 impl Mirrored {
-    /// The names of the properties that lead to the argument: untrusted text.
+    /// Returns the property names that lead to the argument: untrusted text.
     pub fn path(&self) -> &[String] {
         &self.path
     }
 
-    /// The text for these arguments, not yet fit for a header: see [`header_text`].
+    /// Returns the header value for these arguments, not yet encoded: see [`header_text`].
     ///
-    /// `None` where the argument is absent or `null`, and then no header may be sent. An integer is in decimal however
-    /// it was written: `42.0` gives `42`.
+    /// Returns `None` if the argument is absent or `null`; no header may be sent then. Integers are in decimal in any
+    /// notation: `42.0` gives `42`.
+    ///
+    /// # Errors
+    ///
+    /// Fails if the arguments cannot be decoded, or if the value is not a string, boolean or integer within ±(2^53 −
+    /// 1).
     pub fn value(&self, arguments: &Raw, bounds: &Bounds) -> Result<Option<String>, Unmirrorable> {
         let mut here = arguments.clone();
         for name in &self.path {
@@ -105,7 +112,7 @@ impl Mirrored {
     }
 }
 
-/// The character that tells what kind of value this is.
+/// Returns the first non-space byte, which determines the kind of value.
 fn first(value: &Raw) -> Option<u8> {
     value.as_bytes().trim_ascii_start().first().copied()
 }
@@ -114,18 +121,18 @@ fn is_whole(number: &Number) -> bool {
     !number.is_f64() || number.as_f64().is_some_and(|number| number.fract() == 0.0)
 }
 
-/// A whole number, if it is one that everybody reads alike.
+/// Returns an integer if all JSON parsers represent it exactly.
 fn integer(number: &Number) -> Option<i64> {
-    // Beyond the limit the conversion may round, but never back below it.
+    // Beyond the limit the conversion may round, but never back into range.
     #[expect(clippy::cast_possible_truncation, reason = "it saturates, and then is out of range")]
     let integer = number.as_i64().or_else(|| number.as_f64().map(|number| number as i64))?;
     (-LARGEST_INTEGER..=LARGEST_INTEGER).contains(&integer).then_some(integer)
 }
 
-/// How a schema was come by.
+/// The path by which the walk reached a schema.
 #[derive(Clone, Copy, PartialEq)]
 enum Way {
-    /// From the root through `properties` alone: its value stands at one known place in the arguments.
+    /// Through `properties` alone: its value has one known location in the arguments.
     Chain,
     /// Through any other keyword.
     Elsewhere,
@@ -139,7 +146,7 @@ struct Reading<'a> {
 }
 
 impl<'a> Reading<'a> {
-    /// Reads a schema or a list of them. Goes no deeper than the bounds let the text be.
+    /// Visits a schema or a list of schemas. The recursion depth is limited by the bounds of the text.
     fn schema(&mut self, schema: &'a Value, way: Way) -> Result<(), MirrorFault> {
         match schema {
             Value::Object(keywords) => {
@@ -160,7 +167,7 @@ impl<'a> Reading<'a> {
             Value::Object(schemas) if NAMED.contains(&keyword) => {
                 self.step(keyword, |inner| inner.named(schemas, Way::Elsewhere))
             }
-            // A keyword nobody knows may hold a schema as well.
+            // An unknown keyword may contain a schema too.
             _ => self.step(keyword, |inner| inner.schema(value, Way::Elsewhere)),
         }
     }

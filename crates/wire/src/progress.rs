@@ -1,4 +1,4 @@
-//! How far a call has got.
+//! Progress notifications.
 
 use serde::Deserialize;
 use serde_json::value::RawValue;
@@ -9,13 +9,13 @@ use wharf_json::{DecodeError, Raw};
 /// One `notifications/progress`.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Progress {
-    /// The token it belongs to, raw: number or string as the request had it.
+    /// Token of the request, raw: number or string.
     pub token: Raw,
-    /// How much is done; grows from one to the next.
+    /// Completed amount; increases with each notification.
     pub progress: f64,
-    /// How much there is, where the server knows.
+    /// Total amount, if known.
     pub total: Option<f64>,
-    /// What it is doing: untrusted text.
+    /// Current activity: untrusted text.
     pub message: Option<String>,
 }
 

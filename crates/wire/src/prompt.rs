@@ -1,4 +1,4 @@
-//! Prompts as a server describes them, and the messages one expands to.
+//! Prompt definitions, and the messages of an expanded prompt.
 
 use serde::Deserialize;
 use serde_json::value::RawValue;
@@ -9,15 +9,15 @@ use wharf_json::{DecodeError, Raw};
 /// A prompt in a server's list. Every string is untrusted.
 #[derive(Debug, Clone)]
 pub struct PromptDefinition {
-    /// What the server calls it.
+    /// Name of the prompt.
     pub name: String,
-    /// What people should see instead.
+    /// Display name.
     pub title: Option<String>,
-    /// What it is for.
+    /// Description of the prompt.
     pub description: Option<String>,
-    /// What it takes.
+    /// Arguments of the prompt.
     pub arguments: Vec<PromptArgument>,
-    /// The whole entry as it came.
+    /// The complete entry as received.
     pub raw: Raw,
 }
 
@@ -25,11 +25,11 @@ pub struct PromptDefinition {
 #[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize)]
 #[serde(default)]
 pub struct PromptArgument {
-    /// Its name.
+    /// Name of the argument.
     pub name: String,
-    /// What it means.
+    /// Description of the argument.
     pub description: Option<String>,
-    /// Whether the prompt needs it.
+    /// Set if the argument is required.
     pub required: bool,
 }
 
@@ -50,16 +50,16 @@ impl View for PromptDefinition {
     }
 }
 
-/// What a prompt expanded to.
+/// The result of `prompts/get`.
 #[derive(Debug, Clone)]
 pub struct PromptResult {
-    /// What it is for.
+    /// Description of the prompt.
     pub description: Option<String>,
     /// The messages in order.
     pub messages: Vec<PromptMessage>,
     /// The messages array byte for byte.
     pub messages_raw: Raw,
-    /// The whole result as it came.
+    /// The complete result as received.
     pub raw: Raw,
 }
 
@@ -68,7 +68,7 @@ pub struct PromptResult {
 pub struct PromptMessage {
     /// `user` or `assistant`.
     pub role: String,
-    /// What it says.
+    /// Content of the message.
     pub content: Content,
 }
 

@@ -1,4 +1,4 @@
-//! Resources and templates as a server describes them, and what reading one gives.
+//! Resource and template definitions, and the result of `resources/read`.
 
 use serde::Deserialize;
 use serde_json::value::RawValue;
@@ -9,34 +9,34 @@ use wharf_json::{DecodeError, Raw};
 /// A resource in a server's list. Every string is untrusted.
 #[derive(Debug, Clone)]
 pub struct Resource {
-    /// Where it is read.
+    /// URI of the resource.
     pub uri: String,
-    /// What the server calls it.
+    /// Name of the resource.
     pub name: String,
-    /// What people should see instead.
+    /// Display name.
     pub title: Option<String>,
-    /// What it holds.
+    /// Description of the resource.
     pub description: Option<String>,
-    /// What the server says it is.
+    /// MIME type declared by the server.
     pub mime_type: Option<String>,
-    /// The whole entry as it came.
+    /// The complete entry as received.
     pub raw: Raw,
 }
 
-/// A family of resources: an RFC 6570 template to fill in.
+/// A resource template: an RFC 6570 URI template.
 #[derive(Debug, Clone)]
 pub struct ResourceTemplate {
-    /// The template.
+    /// The URI template.
     pub uri_template: String,
-    /// What the server calls it.
+    /// Name of the template.
     pub name: String,
-    /// What people should see instead.
+    /// Display name.
     pub title: Option<String>,
-    /// What it holds.
+    /// Description of the resources.
     pub description: Option<String>,
-    /// What the server says its members are.
+    /// MIME type of the resources, declared by the server.
     pub mime_type: Option<String>,
-    /// The whole entry as it came.
+    /// The complete entry as received.
     pub raw: Raw,
 }
 
@@ -77,14 +77,14 @@ impl View for ResourceTemplate {
     }
 }
 
-/// What `resources/read` answered: one or several contents.
+/// The result of `resources/read`: one or more contents.
 #[derive(Debug, Clone)]
 pub struct ReadResult {
     /// The contents in the server's order.
     pub contents: Vec<ResourceContents>,
     /// The contents array byte for byte.
     pub contents_raw: Raw,
-    /// The whole result as it came.
+    /// The complete result as received.
     pub raw: Raw,
 }
 

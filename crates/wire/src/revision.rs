@@ -1,27 +1,27 @@
-//! The dated versions of the protocol and the two eras they fall into.
+//! The dated revisions of the protocol, and their two eras.
 
 use std::fmt;
 use std::str::FromStr;
 
-/// A dated version of the protocol, in order of age.
+/// A dated revision of the protocol, ordered by age.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Revision {
-    /// The first public one; HTTP+SSE.
+    /// The first public revision; HTTP+SSE.
     V2024_11_05,
-    /// Streamable HTTP and batches.
+    /// Adds Streamable HTTP and batches.
     V2025_03_26,
-    /// Elicitation, structured content; batches gone again.
+    /// Adds elicitation and structured content; removes batches.
     V2025_06_18,
-    /// The last with a handshake.
+    /// The last revision with a handshake.
     V2025_11_25,
-    /// The first without: every request carries its own `_meta`.
+    /// The first stateless revision: every request carries `_meta`.
     V2026_07_28,
 }
 
-/// How a connection is set up: by a handshake once, or by what every request says of itself.
+/// The setup of a connection: one handshake, or metadata in every request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Era {
-    /// `initialize` and `notifications/initialized` come first (2024-11-05 to 2025-11-25).
+    /// Starts with `initialize` and `notifications/initialized` (2024-11-05 to 2025-11-25).
     Handshake,
     /// Every request carries version and capabilities in `_meta` (2026-07-28 on).
     Stateless,
@@ -31,12 +31,12 @@ impl Revision {
     /// Every revision, oldest first.
     pub const ALL: [Revision; 5] =
         [Self::V2024_11_05, Self::V2025_03_26, Self::V2025_06_18, Self::V2025_11_25, Self::V2026_07_28];
-    /// The newest revision that begins with a handshake: what `initialize` offers.
+    /// The newest revision with a handshake; offered in `initialize`.
     pub const LATEST_HANDSHAKE: Revision = Self::V2025_11_25;
-    /// The newest stateless revision: what a probe names.
+    /// The newest stateless revision; named in probes.
     pub const LATEST_STATELESS: Revision = Self::V2026_07_28;
 
-    /// The string that stands for it on the wire.
+    /// Returns the revision's string on the wire.
     pub const fn as_str(self) -> &'static str {
         match self {
             Self::V2024_11_05 => "2024-11-05",
@@ -47,7 +47,7 @@ impl Revision {
         }
     }
 
-    /// The era it belongs to.
+    /// Returns the era of the revision.
     pub const fn era(self) -> Era {
         match self {
             Self::V2026_07_28 => Era::Stateless,
@@ -55,7 +55,7 @@ impl Revision {
         }
     }
 
-    /// Whether a peer may send an array of messages as one (2025-03-26 only).
+    /// Reports whether the revision allows arrays of messages (2025-03-26 only).
     pub const fn allows_batches(self) -> bool {
         matches!(self, Self::V2025_03_26)
     }
@@ -67,7 +67,7 @@ impl fmt::Display for Revision {
     }
 }
 
-/// A version string that names no revision known here.
+/// The error for an unknown version string.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct UnknownRevision;
 

@@ -1,4 +1,4 @@
-//! A server that wants to use the host's model, and the directories it may ask for.
+//! Sampling requests, and the roots offered to a server.
 
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
@@ -6,18 +6,18 @@ use serde_json::value::RawValue;
 use crate::{Bounds, View};
 use wharf_json::{DecodeError, Raw};
 
-/// A `sampling/createMessage`. Everything in it is the server's, and untrusted.
+/// A `sampling/createMessage` request. Every part is untrusted.
 #[derive(Debug, Clone)]
 pub struct SamplingRequest {
-    /// The conversation so far: an array, raw.
+    /// The conversation: a raw array.
     pub messages: Raw,
-    /// What the model is to be told first.
+    /// System prompt for the model.
     pub system_prompt: Option<String>,
-    /// The most that may be generated; to be respected.
+    /// Maximum number of tokens to generate; must be respected.
     pub max_tokens: u64,
-    /// Tools the model may use, an array; only where that was declared.
+    /// The request's `tools`, or its `toolChoice` if it has no `tools`. Only for clients that declare tool support.
     pub tools: Option<Raw>,
-    /// The whole request as it came: preferences, stop sequences, temperature, tool choice.
+    /// The complete request as received: preferences, stop sequences, temperature, tool choice.
     pub raw: Raw,
 }
 
@@ -40,7 +40,7 @@ impl View for SamplingRequest {
         if !shape.messages.get().starts_with('[') {
             return Err(DecodeError::Shape(serde::de::Error::custom("`messages` is no array")));
         }
-        // A choice among no tools is still a use of tools.
+        // A `toolChoice` without `tools` still requires tool support.
         let tools = shape.tools.or(shape.tool_choice).map(|tools| raw.part(tools));
         let messages = raw.part(shape.messages);
         Ok(Self { messages, system_prompt: shape.system_prompt, max_tokens: shape.max_tokens, tools, raw })
@@ -52,7 +52,7 @@ impl View for SamplingRequest {
 pub struct Root {
     /// A `file://` URI.
     pub uri: String,
-    /// What to call it.
+    /// Display name.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub name: Option<String>,
 }

@@ -1,10 +1,10 @@
-//! One pass over a message that finds what the engine needs and skips the rest.
+//! Single-pass scanner that extracts the envelope of a message and skips the rest.
 //!
-//! The scanner knows two levels only: the envelope, and the top of `result` (for `resultType`). Everything
-//! deeper is skipped by counting brackets and jumping over strings, in constant memory. It takes its input in
-//! pieces of any size, so that a message too large to keep can still be followed to its id, which often comes last.
+//! The scanner knows two levels only: the envelope, and the top of `result` (for `resultType`). Deeper content is
+//! skipped by counting brackets and jumping over strings, in constant memory. Input comes in pieces of any size, so
+//! that a message too large to buffer can still be followed to its id, which often comes last.
 //!
-//! It does not validate what it skips: that happens when somebody decodes it.
+//! Skipped content is not validated; decoding does that.
 
 use std::borrow::Cow;
 
@@ -13,9 +13,13 @@ use memchr::{memchr, memchr2};
 
 use crate::envelope::{Envelope, Fault, Glimpse, ScanError, Span};
 
-/// Scans one whole message. Besides the scanner's own checks, the text must be UTF-8 without NUL bytes.
+/// Scans one complete message. Besides the scanner's own checks, the text must be UTF-8 without NUL bytes.
 ///
-/// An ordinary message takes a straight road; one with anything odd about it goes to the [`Scanner`], whose word counts.
+/// A common message takes the fast path. Any other message goes to the [`Scanner`], which is authoritative.
+///
+/// # Errors
+///
+/// Fails if the text is not a valid envelope. The error has the id, if one was found.
 pub fn scan(line: &[u8]) -> Result<Envelope, ScanError> {
     if let Some(envelope) = crate::straight::scan(line)
         && is_clean(line).is_ok()
@@ -28,7 +32,7 @@ pub fn scan(line: &[u8]) -> Result<Envelope, ScanError> {
     is_clean(line).map(|()| envelope).map_err(|fault| scanner.error(fault))
 }
 
-/// Whether the text is UTF-8 without NUL bytes.
+/// Checks that the text is UTF-8 without NUL bytes.
 fn is_clean(line: &[u8]) -> Result<(), Fault> {
     if line.len() <= MODEST && is_plain_ascii(line) {
         return Ok(());
@@ -42,12 +46,12 @@ fn is_clean(line: &[u8]) -> Result<(), Fault> {
     std::str::from_utf8(line).map(|_| ()).map_err(|_| Fault::NotUtf8)
 }
 
-/// Bytes up to which one plain pass is quicker than two that have to get going.
+/// Maximum bytes for which one scalar pass is faster than two vectorized passes with setup cost.
 const MODEST: usize = 1024;
 
-/// Whether every byte is ASCII and none is NUL, as in most messages: one pass, eight bytes at a time.
+/// Reports whether every byte is ASCII and none is NUL, as in most messages: one pass, eight bytes at a time.
 ///
-/// Taking one from each byte sets the high bit of a zero; a byte that has it already is no ASCII.
+/// Subtracting one from each byte sets the high bit of a zero; a byte with the high bit already set is not ASCII.
 fn is_plain_ascii(line: &[u8]) -> bool {
     let odd = |word: u64| word | word.wrapping_sub(ONES);
     let (wide, rest) = line.as_chunks::<32>();
@@ -64,22 +68,22 @@ fn is_plain_ascii(line: &[u8]) -> bool {
 const ONES: u64 = u64::from_le_bytes([1; 8]);
 const HIGHS: u64 = u64::from_le_bytes([0x80; 8]);
 
-/// Cuts a batch into its messages. `None` when it is no array of JSON values.
+/// Splits a batch into messages. Returns `None` if the line is not an array of JSON values.
 pub fn split_batch(line: &Bytes) -> Option<Vec<Bytes>> {
     let items: Vec<&serde_json::value::RawValue> = serde_json::from_slice(line).ok()?;
     Some(items.into_iter().map(|item| line.slice_ref(item.get().as_bytes())).collect())
 }
 
-/// Keys longer than this are none of ours.
+/// Maximum bytes of a stored key; all protocol keys are shorter.
 const KEY_KEPT: usize = 64;
-/// Ids longer than this are none of ours.
+/// Maximum bytes of a stored id; ids created by this client are shorter.
 const ID_KEPT: usize = 40;
-/// Bytes within which a string counts as short.
+/// Bytes searched word by word before the search switches to `memchr`.
 const SHORT: usize = 32;
-/// Keys beyond the protocol's own that an envelope may have.
+/// Maximum number of unknown keys in an envelope.
 const EXTRA_KEYS: usize = 64;
 
-/// The scanner: push pieces, then finish.
+/// The incremental scanner: push pieces, then finish.
 #[derive(Debug, Clone)]
 pub struct Scanner {
     state: State,
@@ -89,7 +93,7 @@ pub struct Scanner {
     value_start: usize,
     depth: usize,
     key: Kept<KEY_KEPT>,
-    /// Of the key's bytes as they came.
+    /// Hash of the key's raw bytes.
     key_hash: u64,
     name: Name,
     id: Kept<ID_KEPT>,
@@ -135,7 +139,7 @@ enum Name {
     ResultType = 64,
 }
 
-/// The first bytes of something, and how long it was.
+/// The first bytes of a token, and its full length.
 #[derive(Debug, Clone, Copy)]
 struct Kept<const N: usize> {
     bytes: [u8; N],
@@ -165,7 +169,7 @@ impl Default for Scanner {
 }
 
 impl Scanner {
-    /// A scanner at the beginning of a message.
+    /// Returns a scanner at the start of a message.
     pub fn new() -> Self {
         Self {
             state: State::Start,
@@ -185,7 +189,7 @@ impl Scanner {
         }
     }
 
-    /// Goes on with the next piece. After a fault, further pieces are ignored.
+    /// Scans the next piece. After an error, further pieces are ignored.
     pub fn push(&mut self, piece: &[u8]) {
         let mut at = 0;
         while at < piece.len() && self.fault.is_none() {
@@ -194,7 +198,11 @@ impl Scanner {
         self.base += piece.len();
     }
 
-    /// The verdict. Spans count from the first byte pushed.
+    /// Returns the envelope or the error. Spans are relative to the first byte pushed.
+    ///
+    /// # Errors
+    ///
+    /// Fails if the message is incomplete or invalid.
     pub fn finish(&self) -> Result<Envelope, ScanError> {
         match (self.fault, self.state) {
             (Some(fault), _) => Err(self.error(fault)),
@@ -204,12 +212,12 @@ impl Scanner {
         }
     }
 
-    /// The raw id, where one was found so far and is no longer than ours are.
+    /// Returns the raw id if it was found and is within the length of this client's ids.
     pub fn id_so_far(&self) -> Option<&[u8]> {
         self.envelope.id.and_then(|_| self.id.whole())
     }
 
-    /// What was found so far of a message that is not kept.
+    /// Returns the parts found so far, for a message that is not buffered.
     pub fn glimpse(&self) -> Glimpse {
         Glimpse { id: self.id_so_far().map(<[u8]>::to_vec), has_method: self.seen & Name::Method as u8 != 0 }
     }
@@ -219,7 +227,7 @@ impl Scanner {
         ScanError { fault, id, has_method }
     }
 
-    /// Consumes at least one byte, or sets a fault; returns where to go on.
+    /// Consumes at least one byte or sets an error. Returns the next position.
     fn step(&mut self, piece: &[u8], at: usize) -> usize {
         match self.state {
             State::Text { escaped } => self.text(piece, at, escaped),
@@ -231,7 +239,7 @@ impl Scanner {
         }
     }
 
-    /// One byte between tokens.
+    /// Consumes one byte between tokens.
     fn structure(&mut self, byte: u8, at: usize) -> usize {
         if matches!(byte, b' ' | b'\t' | b'\r' | b'\n') {
             return at + 1;
@@ -282,7 +290,7 @@ impl Scanner {
         self.key_hash = piece.iter().fold(self.key_hash, hash);
     }
 
-    /// Decides which key has just ended, and refuses one that was there before.
+    /// Identifies the key that just ended, and rejects a duplicate.
     fn name_key(&mut self) {
         let decoded = self.key.whole().and_then(unescape);
         let key = decoded.as_deref().unwrap_or_default();
@@ -303,7 +311,7 @@ impl Scanner {
             }
             self.seen |= bit;
         } else if self.level == Level::Envelope {
-            // A key too long to keep, or no valid string, is known by its bytes as they came.
+            // A key that is too long or not a valid string is compared by its raw bytes.
             self.extra_key(decoded.map_or(self.key_hash, |key| key.iter().fold(HASH_START, hash)));
         }
     }
@@ -321,7 +329,7 @@ impl Scanner {
     fn open_value(&mut self, byte: u8, at: usize) -> usize {
         self.value_start = self.base + at;
         if self.name == Name::Id {
-            // Begun: a text that ends inside its id has none.
+            // Start of the id: a text that ends inside it has no id.
             self.id.len = 0;
         }
         match byte {
@@ -387,7 +395,7 @@ impl Scanner {
                 b'}' | b']' => {
                     self.depth -= 1;
                     if self.depth == 0 {
-                        // An array or an object is no id of ours: its length alone says so.
+                        // Arrays and objects are not valid ids: exceed the length limit so that they are discarded.
                         self.keep_id(&[0; ID_KEPT]);
                         self.close_value(at);
                         return at;
@@ -448,7 +456,7 @@ pub(crate) enum Skipped {
     Open { escaped: bool },
 }
 
-/// Goes to the end of a string whose inside continues at `at`, or of the piece.
+/// Skips to the end of a string that continues at `at`, or to the end of the piece.
 pub(crate) fn skip_text(piece: &[u8], mut at: usize, escaped: bool) -> (usize, Skipped) {
     if escaped {
         at += 1;
@@ -459,12 +467,12 @@ pub(crate) fn skip_text(piece: &[u8], mut at: usize, escaped: bool) -> (usize, S
         }
         at += found + 2;
     }
-    // A backslash as the last byte escapes the first byte of the next piece.
+    // A trailing backslash escapes the first byte of the next piece.
     (piece.len(), Skipped::Open { escaped: at > piece.len() })
 }
 
-/// Where the first quote or backslash stands. Most strings are short, and a search that warms up first costs more than
-/// it saves them: eight bytes at a time, by arithmetic, for the first few.
+/// Returns the position of the first quote or backslash. Most strings are short, so the first bytes are searched eight
+/// at a time by arithmetic, without the setup cost of `memchr`.
 pub(crate) fn quote_or_escape(text: &[u8]) -> Option<usize> {
     let (words, _) = text.as_chunks::<8>();
     for (number, word) in words.iter().take(SHORT / 8).enumerate() {
@@ -481,12 +489,12 @@ pub(crate) fn quote_or_escape(text: &[u8]) -> Option<usize> {
 const QUOTES: u64 = u64::from_le_bytes([b'"'; 8]);
 const ESCAPES: u64 = u64::from_le_bytes([b'\\'; 8]);
 
-/// Marks the zero bytes of a word; above the first one, marks may be wrong.
+/// Marks the zero bytes of a word. Only the lowest mark is reliable.
 const fn zero_bytes(word: u64) -> u64 {
     word.wrapping_sub(ONES) & !word & HIGHS
 }
 
-/// The key with its escapes resolved; `None` when it is no valid string.
+/// Resolves the escapes of a key; returns `None` if it is not a valid string.
 fn unescape(key: &[u8]) -> Option<Cow<'_, [u8]>> {
     if memchr(b'\\', key).is_none() {
         return Some(Cow::Borrowed(key));
@@ -495,7 +503,7 @@ fn unescape(key: &[u8]) -> Option<Cow<'_, [u8]>> {
     serde_json::from_slice::<String>(&quoted).ok().map(|text| Cow::Owned(text.into_bytes()))
 }
 
-/// One step of FNV-1a.
+/// Performs one step of FNV-1a.
 fn hash(hash: u64, byte: &u8) -> u64 {
     (hash ^ u64::from(*byte)).wrapping_mul(0x100_0000_01b3)
 }
@@ -535,7 +543,7 @@ mod tests {
         assert_eq!(text(line, envelope.id), Some("1"));
         assert_eq!(text(line, envelope.result), Some("{}"));
         assert_eq!(fault(r#"{"id":1,"\u0069d":2}"#), Fault::DuplicateKey);
-        // A key that only looks alike is another key (CVE-2026-27896).
+        // Look-alike keys are different keys (CVE-2026-27896).
         for line in [r#"{"id\u0000":1}"#, r#"{"ID":1}"#, r#"{"Id":1}"#, r#"{"paramſ":1}"#] {
             assert_eq!(scan(line.as_bytes()).unwrap(), Envelope::default(), "{line}");
         }

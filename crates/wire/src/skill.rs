@@ -1,7 +1,7 @@
-//! Skills as a server describes them: the entries of the extension `io.modelcontextprotocol/skills` (SEP-2640).
+//! Skill descriptions: the entries of the extension `io.modelcontextprotocol/skills` (SEP-2640).
 //!
-//! An entry promises every file of the skill with its size and digest. One that leaves out its `SKILL.md`, names a
-//! file twice or reaches outside its own directory promises nothing and is malformed. Nothing here reads a file.
+//! An entry lists every file of the skill with its size and digest. An entry that omits its `SKILL.md`, lists a file
+//! twice or refers outside its own directory is malformed. This module reads no files.
 
 use std::collections::HashSet;
 use std::fmt;
@@ -12,65 +12,66 @@ use serde_json::value::RawValue;
 use crate::{Bounds, View};
 use wharf_json::{DecodeError, Raw, members};
 
-/// What the skill's own file is called.
+/// Name of a skill's main file.
 const ENTRY_FILE: &str = "SKILL.md";
-/// Bytes of a URI in an entry.
+/// Maximum bytes of a URI in an entry.
 const URI_LIMIT: usize = 2048;
-/// Characters of a skill's name, by the Agent Skills specification.
+/// Maximum characters of a skill name, from the Agent Skills specification.
 const NAME_LIMIT: usize = 64;
 
-/// A skill as its server describes it. Every string is untrusted, and the name is a label: the URI identifies it.
+/// A skill as declared by its server. Every string is untrusted. The URI identifies the skill; the name is only a
+/// label.
 #[derive(Debug, Clone)]
 #[non_exhaustive]
 pub struct Skill {
-    /// Where its `SKILL.md` is read.
+    /// URI of its `SKILL.md`.
     pub uri: String,
-    /// What it is called; others may be called the same.
+    /// Name of the skill; not unique.
     pub name: String,
-    /// What it is for.
+    /// Description of the skill.
     pub description: String,
-    /// Everything its author wrote at the head of `SKILL.md`, as a JSON object.
+    /// The complete front matter of `SKILL.md`, as a JSON object.
     pub frontmatter: Raw,
-    /// What it consists of.
+    /// Files of the skill.
     pub files: SkillFiles,
-    /// The whole entry as it came.
+    /// The complete entry as received.
     pub raw: Raw,
 }
 
-/// What a skill consists of.
+/// The files of a skill.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum SkillFiles {
-    /// These files and no others.
+    /// A fixed list of files.
     Listed(Vec<SkillFile>),
-    /// Files made anew each time: nothing vouches for them.
+    /// Files generated on each read, without digests.
     Dynamic,
 }
 
-/// A file of a skill, and what its content has to be.
+/// A file of a skill, with its expected size and digest.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct SkillFile {
-    /// Where it is read.
+    /// URI of the file.
     pub uri: String,
-    /// Its path below the skill's directory, without percent signs and without a way out.
+    /// Path below the skill's directory, percent-decoded and without traversal.
     pub path: String,
-    /// The digest of its bytes.
+    /// SHA-256 digest of the contents.
     pub digest: Sha256,
-    /// How many bytes it has.
+    /// Size in bytes.
     pub size: u64,
 }
 
-/// A SHA-256 digest, shown as `sha256:` and 64 lower-case digits.
+/// A SHA-256 digest, displayed as `sha256:` and 64 lower-case hex digits.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub struct Sha256(pub [u8; 32]);
 
 impl Skill {
-    /// The skill's own directory, with the slash.
+    /// Returns the URI of the skill's directory, with a trailing slash.
     pub fn directory(&self) -> &str {
         self.uri.strip_suffix(ENTRY_FILE).unwrap_or(&self.uri)
     }
 
-    /// The path of a URI below the skill's directory, or nothing if it is not below.
+    /// Returns the path of a URI below the skill's directory, or `None` if it is not below.
     pub fn path_of(&self, uri: &str) -> Option<String> {
         path_below(self.directory(), uri)
     }
@@ -93,7 +94,7 @@ impl View for Skill {
         }
         let shape: Shape = raw.decode(bounds)?;
         let frontmatter = raw.part(shape.frontmatter);
-        // A key that stands twice would let two readers see two skills.
+        // Reject duplicate keys: two parsers could see two different skills.
         members(&frontmatter, bounds)?;
         let Head { name, description } = frontmatter.decode(bounds)?;
         check_place(&shape.uri, &name)?;
@@ -102,7 +103,7 @@ impl View for Skill {
     }
 }
 
-/// A skill lies in a directory of its own name, and its URI says so.
+/// Checks that the URI ends in the skill's name and `SKILL.md`.
 fn check_place(uri: &str, name: &str) -> Result<(), DecodeError> {
     if !is_name(name) {
         return Err(malformed("`name` is not a skill's name"));
@@ -120,7 +121,7 @@ fn check_place(uri: &str, name: &str) -> Result<(), DecodeError> {
     }
 }
 
-/// Lower-case letters, digits and single hyphens between them, by the Agent Skills specification.
+/// Accepts lower-case letters, digits and single hyphens between them, as the Agent Skills specification requires.
 fn is_name(name: &str) -> bool {
     let plain = |character: char| character == '-' || character.is_alphanumeric() && !character.is_uppercase();
     !name.is_empty()
@@ -170,7 +171,7 @@ fn path_below(directory: &str, uri: &str) -> Option<String> {
     segments.map(|segments| segments.join("/"))
 }
 
-/// The segments after the scheme, decoded; the first stands where other URIs have a host.
+/// Returns the decoded segments after the scheme; the first is in the position of a host.
 fn segments(uri: &str) -> Option<Vec<String>> {
     let (scheme, rest) = uri.split_once("://").filter(|_| uri.len() <= URI_LIMIT)?;
     let plain = scheme.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"+-.".contains(&byte));
@@ -180,8 +181,7 @@ fn segments(uri: &str) -> Option<Vec<String>> {
     rest.split('/').map(segment).collect()
 }
 
-/// One segment without its percent signs, if it is a plain name: whatever could lead elsewhere is refused, in every
-/// spelling.
+/// Percent-decodes one segment. Rejects traversal, separators and control characters in every encoding.
 fn segment(text: &str) -> Option<String> {
     let mut bytes = Vec::with_capacity(text.len());
     let mut rest = text.as_bytes();
@@ -207,7 +207,7 @@ fn hex(digit: u8) -> Option<u8> {
 }
 
 impl Sha256 {
-    /// Reads `sha256:` and 64 lower-case digits, and no other spelling.
+    /// Parses `sha256:` and 64 lower-case hex digits; accepts no other form.
     pub fn parse(text: &str) -> Option<Self> {
         let digits = text.strip_prefix("sha256:")?.as_bytes();
         if digits.len() != 64 || digits.iter().any(u8::is_ascii_uppercase) {

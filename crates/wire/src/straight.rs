@@ -1,12 +1,12 @@
-//! The straight road through an ordinary message: all of it at hand, keys without escapes, each at most once.
+//! Fast path for common messages: a complete line, keys without escapes, no duplicates and no unknown keys.
 //!
-//! It gives up at the first thing that is not so, and never says why: the resumable scanner does that. The property
-//! tests hold the two against each other.
+//! It gives up without a reason at the first deviation; the resumable scanner then produces the error. Property tests
+//! compare the two.
 
 use crate::envelope::{Envelope, Span};
 use crate::scan::{Skipped, quote_or_escape, skip_text};
 
-/// The parts of an ordinary message; `None` for any other.
+/// Returns the parts of a common message; `None` for any other.
 pub(crate) fn scan(line: &[u8]) -> Option<Envelope> {
     let mut envelope = Envelope::default();
     let mut seen_version = false;
@@ -35,7 +35,7 @@ pub(crate) fn scan(line: &[u8]) -> Option<Envelope> {
     (after_space(line, end) == line.len()).then_some(envelope)
 }
 
-/// The end of a result, whose `resultType` is noted on the way.
+/// Returns the end of a result and records its `resultType`.
 fn result(line: &[u8], mut at: usize, result_type: &mut Option<Span>) -> Option<usize> {
     members(line, &mut at, |key, line, at| {
         let end = value_end(line, at)?;
@@ -44,8 +44,8 @@ fn result(line: &[u8], mut at: usize, result_type: &mut Option<Span>) -> Option<
     })
 }
 
-/// Walks an object that begins here: each key and where its value begins go to `take`, which gives the value's end.
-/// Gives the object's end.
+/// Walks an object that starts at `at`. Calls `take` with each key and the start of its value; `take` returns the end
+/// of the value. Returns the end of the object.
 #[inline]
 fn members<'a>(
     line: &'a [u8],
@@ -60,7 +60,7 @@ fn members<'a>(
     loop {
         expect(line, at, b'"')?;
         let start = *at;
-        // A key with an escape in it is for the other scanner.
+        // Keys with escapes go to the resumable scanner.
         let length = quote_or_escape(&line[start..])?;
         *at = start + length;
         expect(line, at, b'"')?;

@@ -1,4 +1,4 @@
-//! What can be watched on a server, and what it says of it.
+//! Subscriptions to server changes.
 
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
@@ -6,23 +6,23 @@ use serde_json::value::RawValue;
 use crate::{Bounds, View};
 use wharf_json::{DecodeError, Raw};
 
-/// What somebody wants to hear of; also what a server agreed to tell.
+/// The set of notifications a client requests, or that a server acknowledges.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct Interest {
-    /// Changes of the list of tools.
+    /// Changes to the tool list.
     #[serde(rename = "toolsListChanged", skip_serializing_if = "is_false")]
     pub tools: bool,
-    /// Changes of the list of prompts.
+    /// Changes to the prompt list.
     #[serde(rename = "promptsListChanged", skip_serializing_if = "is_false")]
     pub prompts: bool,
-    /// Changes of the list of resources.
+    /// Changes to the resource list.
     #[serde(rename = "resourcesListChanged", skip_serializing_if = "is_false")]
     pub resources: bool,
-    /// Changes of these resources.
+    /// Updates of these resources.
     #[serde(rename = "resourceSubscriptions", skip_serializing_if = "Vec::is_empty")]
     pub uris: Vec<String>,
-    /// News of these tasks.
+    /// Updates of these tasks.
     #[serde(rename = "taskIds", skip_serializing_if = "Vec::is_empty")]
     pub tasks: Vec<String>,
 }
@@ -33,12 +33,12 @@ fn is_false(value: &bool) -> bool {
 }
 
 impl Interest {
-    /// Whether nothing is asked for.
+    /// Reports whether the set is empty.
     pub fn is_empty(&self) -> bool {
         *self == Self::default()
     }
 
-    /// What is in this and not in the other.
+    /// Returns the set difference `self` − `other`.
     #[must_use]
     pub fn without(&self, other: &Self) -> Self {
         let rest = |wanted: &[String], had: &[String]| {
@@ -54,7 +54,7 @@ impl Interest {
     }
 }
 
-/// A `notifications/subscriptions/acknowledged`: what the server will tell.
+/// A `notifications/subscriptions/acknowledged`: the notifications the server will send.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Acknowledged(pub Interest);
 
@@ -70,7 +70,8 @@ impl View for Acknowledged {
     }
 }
 
-/// The `_meta["io.modelcontextprotocol/subscriptionId"]` of a notification, raw: number or string as the request had it.
+/// Returns `_meta["io.modelcontextprotocol/subscriptionId"]` of a notification, raw: number or string as in the
+/// request.
 pub fn subscription_id(params: &Raw) -> Option<Raw> {
     #[derive(Deserialize)]
     struct Meta<'a> {

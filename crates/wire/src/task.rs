@@ -1,4 +1,4 @@
-//! Work that outlives its request: the tasks extension (2026-07-28) and the tasks of 2025-11-25, read into one type.
+//! Tasks that outlive their request: the tasks extension (2026-07-28) and the tasks of 2025-11-25, read into one type.
 
 use std::fmt;
 use std::time::Duration;
@@ -10,24 +10,24 @@ use crate::input::{InputRequest, input_requests};
 use crate::{Bounds, RpcError, View};
 use wharf_json::{DecodeError, Raw};
 
-/// Where a task stands.
+/// Status of a task.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum TaskStatus {
-    /// It goes on.
+    /// In progress.
     Working,
-    /// It waits for answers.
+    /// Waiting for input.
     InputRequired,
-    /// It has a result.
+    /// Finished with a result.
     Completed,
-    /// It failed.
+    /// Failed.
     Failed,
-    /// It was cancelled.
+    /// Cancelled.
     Cancelled,
 }
 
 impl TaskStatus {
-    /// Whether nothing will change any more.
+    /// Reports whether the status is terminal.
     pub const fn is_final(self) -> bool {
         matches!(self, Self::Completed | Self::Failed | Self::Cancelled)
     }
@@ -45,26 +45,26 @@ impl fmt::Display for TaskStatus {
     }
 }
 
-/// A task as its server describes it at one moment.
+/// Snapshot of a task, as reported by its server.
 #[derive(Debug, Clone)]
 pub struct Task {
-    /// What it is asked after by.
+    /// Id for polling the task.
     pub id: String,
-    /// Where it stands.
+    /// Current status.
     pub status: TaskStatus,
-    /// What it is doing: untrusted text.
+    /// Current activity: untrusted text.
     pub message: Option<String>,
-    /// How long the server keeps it; `None` where it does not say or keeps it for good.
+    /// Retention time on the server; `None` if unspecified or unlimited.
     pub ttl: Option<Duration>,
-    /// How long to wait before asking again.
+    /// Interval between polls.
     pub poll: Option<Duration>,
-    /// What it asks, when it waits for answers (2026-07-28).
+    /// Pending input requests (2026-07-28).
     pub requests: Vec<InputRequest>,
-    /// What came of it, where the description says (2026-07-28).
+    /// Result of the task, if included (2026-07-28).
     pub result: Option<Raw>,
-    /// Why it failed, where the description says (2026-07-28).
+    /// Error of the task, if included (2026-07-28).
     pub error: Option<RpcError>,
-    /// The whole description as it came.
+    /// The complete description as received.
     pub raw: Raw,
 }
 
@@ -73,7 +73,7 @@ impl View for Task {
         #[derive(Deserialize)]
         #[serde(rename_all = "camelCase")]
         struct Shape<'a> {
-            /// What creates a task answers with it wrapped, in 2025-11-25.
+            /// The wrapper used by task-creating responses in 2025-11-25.
             #[serde(borrow, default)]
             task: Option<&'a RawValue>,
         }

@@ -1,4 +1,4 @@
-//! Tools as a server describes them, and what calling one gives.
+//! Tool definitions, and the result of a tool call.
 
 use serde::Deserialize;
 use serde_json::value::RawValue;
@@ -6,57 +6,57 @@ use serde_json::value::RawValue;
 use crate::{Bounds, Content, View};
 use wharf_json::{DecodeError, Raw};
 
-/// A tool as its server describes it. Every string is untrusted.
+/// A tool as declared by its server. Every string is untrusted.
 #[derive(Debug, Clone)]
 pub struct ToolDefinition {
-    /// What the server calls it.
+    /// Name of the tool.
     pub name: String,
-    /// What people should see instead.
+    /// Display name.
     pub title: Option<String>,
-    /// What it does.
+    /// Description of the tool.
     pub description: Option<String>,
-    /// The schema of its arguments, byte for byte.
+    /// Schema of the arguments, byte for byte.
     pub input_schema: Option<Raw>,
-    /// The schema of its structured result, byte for byte.
+    /// Schema of the structured result, byte for byte.
     pub output_schema: Option<Raw>,
-    /// Hints; they grant nothing.
+    /// Behaviour hints; they grant no permission.
     pub annotations: ToolAnnotations,
-    /// Whether a call of it can be made a task (2025-11-25).
+    /// Support for task-augmented calls (2025-11-25).
     pub task_support: TaskSupport,
-    /// The whole definition as it came.
+    /// The complete definition as received.
     pub raw: Raw,
 }
 
-/// Whether a call of a tool can be made a task (2025-11-25; since then the server decides by itself).
+/// Support for task-augmented calls (2025-11-25; in later revisions the server decides).
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum TaskSupport {
-    /// It cannot; also what a tool that says nothing has.
+    /// Not supported. The default.
     #[default]
     Forbidden,
-    /// It can.
+    /// Supported.
     Optional,
-    /// It must be: a plain call is refused.
+    /// Mandatory: a plain call is rejected.
     Required,
 }
 
-/// What a server claims of a tool's behaviour, `None` where it claims nothing.
+/// Behaviour hints declared by a server; `None` if undeclared.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct ToolAnnotations {
-    /// A name for people; [`ToolDefinition::title`] goes before.
+    /// Display name; [`ToolDefinition::title`] takes precedence.
     pub title: Option<String>,
-    /// Changes nothing.
+    /// The tool does not modify its environment.
     pub read_only_hint: Option<bool>,
-    /// May destroy something.
+    /// The tool may perform destructive updates.
     pub destructive_hint: Option<bool>,
-    /// Calling it again changes nothing more.
+    /// Repeated calls have no additional effect.
     pub idempotent_hint: Option<bool>,
-    /// Reaches into the world outside.
+    /// The tool interacts with external systems.
     pub open_world_hint: Option<bool>,
 }
 
 impl ToolDefinition {
-    /// What to show a person: title, the annotations' title, or the name.
+    /// Returns the display name: the title, the annotations' title, or the name.
     pub fn display_name(&self) -> &str {
         self.title.as_deref().or(self.annotations.title.as_deref()).unwrap_or(&self.name)
     }
@@ -107,18 +107,18 @@ fn task_support(execution: &RawValue) -> TaskSupport {
     }
 }
 
-/// What a tool answered. An error the tool reports is an answer too.
+/// The result of a tool call. An error reported by the tool is also a result.
 #[derive(Debug, Clone)]
 pub struct ToolResult {
-    /// The blocks in the server's order, unknown kinds included.
+    /// Content blocks in the server's order, unknown kinds included.
     pub content: Vec<Content>,
     /// The content array byte for byte.
     pub content_raw: Option<Raw>,
-    /// Structured data: any JSON value; a present `null` is not an absent one.
+    /// Structured data: any JSON value. An explicit `null` differs from an absent field.
     pub structured: Option<Raw>,
-    /// The tool says it failed.
+    /// Set if the tool reports a failure.
     pub is_error: bool,
-    /// The whole result as it came.
+    /// The complete result as received.
     pub raw: Raw,
 }
 
@@ -149,7 +149,7 @@ impl View for ToolResult {
     }
 }
 
-/// Keeps a `null` that is there apart from a field that is not.
+/// Distinguishes an explicit `null` from an absent field.
 fn present<'de, D: serde::Deserializer<'de>>(deserializer: D) -> Result<Option<&'de RawValue>, D::Error> {
     <&RawValue>::deserialize(deserializer).map(Some)
 }

@@ -1,4 +1,4 @@
-//! `cargo xtask audit`: what the dependencies bring with them, judged by `deny.toml`.
+//! `cargo xtask audit`: checks licences, sources and advisories of the dependencies against `deny.toml`.
 
 use std::path::PathBuf;
 use std::process::Command;
@@ -25,7 +25,7 @@ pub fn audit() -> Outcome {
     }
 }
 
-/// The one on the search path, or else our own, installed when it is missing.
+/// Returns the `cargo-deny` on the search path, or installs a private copy if it is missing.
 fn cargo_deny() -> Outcome<PathBuf> {
     if on_path("cargo-deny") {
         return Ok("cargo-deny".into());

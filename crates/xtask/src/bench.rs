@@ -1,11 +1,10 @@
-//! `cargo xtask bench stdio`: calls per second over a pipe, of our client, of other people's and
-//! of a client that only moves bytes, which is the limit. All talk to the same echo server. Beside
-//! them, what a call costs when the server is in the same process. [`http()`] is the same over HTTP,
-//! and [`catalog()`] measures something else: what becomes of the lists of many servers; [`cli()`] how long commands take,
-//! [`repl()`] how long somebody waits who types.
+//! `cargo xtask bench stdio`: calls per second over a pipe, for this client, for other SDKs and for a client that only
+//! copies bytes (the limit). All use the same echo server. In-process calls are measured too. [`http()`] measures the
+//! same over HTTP, [`catalog()`] the merging of server listings, [`cli()`] the run time of commands, [`repl()`] the
+//! latency of the REPL.
 //!
-//! The clients take turns within each round, and are compared within it: whatever else is going
-//! on at the time then falls on all of them.
+//! The clients take turns within each round and are compared within it, so that other load on the machine affects all
+//! of them.
 
 mod catalog;
 mod cli;
@@ -52,7 +51,7 @@ pub fn stdio(words: &[&str]) -> Outcome {
     part::put(&page)
 }
 
-/// Builds everybody; gives where the programs are, and where those of others.
+/// Builds all clients and servers. Returns the folders of our binaries and of the peers.
 fn prepare() -> Outcome<(PathBuf, PathBuf)> {
     if !on_path("taskset") {
         return Err("taskset is missing: it pins the measured processes to one core or two".into());
@@ -62,13 +61,13 @@ fn prepare() -> Outcome<(PathBuf, PathBuf)> {
     Ok((target().join("dist"), home))
 }
 
-/// What calls and answers go over.
+/// Transport between client and server.
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum Way {
     Stdio,
-    /// HTTP, answered with JSON.
+    /// HTTP with JSON responses.
     Json,
-    /// HTTP, answered with a stream.
+    /// HTTP with SSE responses.
     Sse,
 }
 
@@ -82,11 +81,11 @@ impl Way {
     }
 }
 
-/// How much to measure.
+/// Amount of measurement.
 struct Plan {
     rounds: usize,
     seconds: f64,
-    /// As typed, for the report.
+    /// The command line, for the report.
     command: String,
 }
 
@@ -107,7 +106,7 @@ impl Plan {
     }
 }
 
-/// Our own client against servers in its own process.
+/// This client with in-process servers.
 const LOCAL: [(&str, [&str; 4]); 4] = [
     ("closures, one thread", ["--local", "closure", "--rt", "current"]),
     ("closures, two workers", ["--local", "closure", "--rt", "multi"]),
@@ -115,12 +114,12 @@ const LOCAL: [(&str, [&str; 4]); 4] = [
     ("rmcp 3.8 handler, two workers", ["--local", "rmcp", "--rt", "multi"]),
 ];
 
-/// Our own client over stdio, and a server that does what those in the process do.
+/// This client over stdio, with a server equivalent to the in-process ones.
 const BESIDE: [(&str, &str); 2] = [(SDK_CURRENT, "current"), (SDK_MULTI, "multi")];
 const SDK_CURRENT: &str = "rmcp 3.8 server over stdio, one thread";
 const SDK_MULTI: &str = "rmcp 3.8 server over stdio, two workers";
 
-/// What stands in the tables: a row's name, who was measured for it, and who it is compared with.
+/// Rows of the table: name, measured client, and the client it is compared with.
 const LOCAL_ROWS: [(&str, &str, &str); 8] = [
     ("closures : rmcp server over stdio, one thread", "closures, one thread", SDK_CURRENT),
     ("rmcp handler : rmcp server over stdio, one thread", "rmcp 3.8 handler, one thread", SDK_CURRENT),
@@ -135,15 +134,15 @@ const LOCAL_ROWS: [(&str, &str, &str); 8] = [
 const OURS_CURRENT: &str = "Wharf, one thread";
 const OURS_MULTI: &str = "Wharf, two workers";
 
-/// A client to measure, as a command that takes the common flags.
+/// A client to measure: a command that accepts the common flags.
 #[derive(Clone)]
 struct Client {
     label: &'static str,
     program: PathBuf,
     arguments: Vec<OsString>,
-    /// Whether its instructions are counted too.
+    /// Set if instructions are counted too.
     counted: bool,
-    /// The server it talks to, where that is not the echo server.
+    /// The server to use instead of the echo server.
     server: Option<PathBuf>,
 }
 
@@ -157,7 +156,7 @@ impl Client {
     }
 }
 
-/// Everybody who takes part; the limit comes first.
+/// Returns all clients; the limit comes first.
 fn field(binaries: &Path, home: &Path) -> Outcome<Vec<Client>> {
     let rt = |flavour: &str| ["--rt".into(), flavour.into()];
     let (ours, rmcp) = (binaries.join("bench-wharf"), binaries.join("bench-rmcp"));
@@ -178,7 +177,7 @@ fn field(binaries: &Path, home: &Path) -> Outcome<Vec<Client>> {
     Ok(field)
 }
 
-/// Those who have their server in their own process, and those they are compared with.
+/// Returns the clients with in-process servers, and the stdio clients they are compared with.
 fn local(binaries: &Path) -> Vec<Client> {
     let (program, ours) = (binaries.join("bench-local"), binaries.join("bench-wharf"));
     let inside = LOCAL.map(|(label, arguments)| Client::new(label, program.clone(), arguments.map(Into::into)));
@@ -189,7 +188,7 @@ fn local(binaries: &Path) -> Vec<Client> {
     inside.into_iter().chain(beside).collect()
 }
 
-/// Has our client say what it sends, so that the limit sends the same bytes.
+/// Writes the request template of this client to a file, so that the limit sends the same bytes.
 fn template(ours: &Path, name: &str) -> Outcome<PathBuf> {
     let line = capture(Command::new(ours).arg("--print-template"))?.stdout;
     let folder = target().join("bench");

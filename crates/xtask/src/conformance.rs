@@ -1,8 +1,8 @@
-//! `cargo xtask conformance`: the public conformance suite against our client, counted strictly.
+//! `cargo xtask conformance`: runs the public conformance suite against this client and counts strictly.
 //!
-//! The suite's own way of running many scenarios ignores how the client ended and lets a scenario
-//! pass in which nothing was checked. So each one runs alone, and counts only when suite and client
-//! end well and at least one check passed. There is no list of failures that are expected.
+//! The suite's own batch mode ignores the client's exit status and passes scenarios in which nothing was checked. Here
+//! each scenario runs on its own, and passes only if suite and client exit with success and at least one check passed.
+//! No failures are expected or ignored.
 
 mod page;
 mod suite;
@@ -16,17 +16,17 @@ use crate::test::Tally;
 
 use suite::{Suite, Verdict};
 
-/// What the suite is asked for: a revision, or what belongs to none.
+/// Arguments to the suite: the revisions, and `extension` for scenarios outside of any revision.
 const REVISIONS: [&str; 5] = ["2026-07-28", "2025-11-25", "2025-06-18", "2025-03-26", EXTENSION];
 const EXTENSION: &str = "extension";
 
-/// A scenario that measures a delay, and so has the machine to itself.
+/// A scenario that measures a delay and must run alone.
 const TIMED: &str = "sse-retry";
 
-/// How many scenarios run at once.
+/// Maximum number of concurrent scenarios.
 const AT_ONCE: usize = 2;
 
-/// The chore as somebody types it.
+/// Runs the command with its arguments.
 pub fn conformance(words: &[&str]) -> Outcome {
     let plan = Plan::parse(words)?;
     run(cargo().args(["build", "--package", "wharf-conformance"]))?;
@@ -44,14 +44,14 @@ pub fn conformance(words: &[&str]) -> Outcome {
     }
 }
 
-/// Everything, as a part of all tests: the client is built already, and every process started
-/// has these variables.
+/// Runs all scenarios as part of `cargo xtask test`. The client must be built already. Every started process gets the
+/// variables of `environment`.
 pub fn everything(environment: &[(&str, &str)]) -> Outcome<Tally> {
     let played = play(&Plan::default(), &Suite::install(environment)?)?;
     Ok(close(&played))
 }
 
-/// Which scenarios to run, and whether to write the page.
+/// The selected scenarios, and the option to write the page.
 #[derive(Debug, Default, PartialEq)]
 struct Plan<'a> {
     revision: Option<&'a str>,
@@ -65,7 +65,7 @@ impl<'a> Plan<'a> {
         let mut words = words.iter().copied().enumerate();
         while let Some((position, word)) = words.next() {
             match word {
-                // The other half of the suite is for servers.
+                // The suite's server half is not supported.
                 "client" if position == 0 => {}
                 "--table" => plan.table = true,
                 "--scenario" => {
@@ -94,13 +94,13 @@ struct Turn {
     scenario: String,
 }
 
-/// What came of a turn.
+/// The result of one scenario run.
 struct Played {
     turn: Turn,
     verdict: Verdict,
 }
 
-/// Runs what is planned and prints a line for each scenario. What was played comes in the suite's order.
+/// Runs the selected scenarios and prints a line for each. Returns the results in the suite's order.
 fn play(plan: &Plan, suite: &Suite) -> Outcome<Vec<Played>> {
     let mut turns = Vec::new();
     for revision in REVISIONS.into_iter().filter(|revision| plan.revision.is_none_or(|wanted| wanted == *revision)) {
@@ -121,7 +121,7 @@ fn play(plan: &Plan, suite: &Suite) -> Outcome<Vec<Played>> {
     Ok(played)
 }
 
-/// Runs them so many at a time.
+/// Runs the scenarios, `at_once` at a time.
 fn side_by_side(turns: Vec<Turn>, at_once: usize, suite: &Suite) -> Outcome<Vec<Played>> {
     let queue = Mutex::new(turns.into_iter());
     let next = || queue.lock().ok()?.next();
@@ -150,7 +150,7 @@ fn line(turn: &Turn, verdict: &Verdict) -> String {
     format!("{mark:<4} {:<10} {:<36} {verdict}", turn.revision, turn.scenario)
 }
 
-/// Adds up, and says what is the matter with those that failed.
+/// Counts the results and reports the failures.
 fn close(played: &[Played]) -> Tally {
     let (passed, failed): (Vec<_>, Vec<_>) = played.iter().partition(|played| played.verdict.is_passed());
     for Played { turn, verdict } in &failed {

@@ -1,5 +1,5 @@
-//! `cargo xtask dist`: one static binary that runs on any Linux of this architecture, with its completions, manual pages
-//! and licences, as an archive below `target/dist`.
+//! `cargo xtask dist`: builds an archive below `target/dist` with one static binary for any Linux of this architecture,
+//! its completions, manual pages and licences.
 
 use std::env::consts::ARCH;
 use std::fs;
@@ -10,10 +10,10 @@ use serde_json::Value;
 
 use crate::run::{Outcome, capture, cargo, root, run, say, target};
 
-/// What goes along as it is.
+/// Files copied unchanged.
 const DOCUMENTS: [&str; 4] = ["LICENSE-APACHE", "LICENSE-MIT", "README.md", "CHANGELOG.md"];
 
-/// Each shell and the file it looks for.
+/// Shells and the file names they expect.
 const COMPLETIONS: [(&str, &str); 3] = [("bash", "wharf.bash"), ("zsh", "_wharf"), ("fish", "wharf.fish")];
 
 const NEEDED: &str = "\
@@ -41,7 +41,7 @@ pub fn dist() -> Outcome {
     pack(&name)
 }
 
-/// Builds it and sees that it is static.
+/// Builds the binary and verifies that it is static.
 fn build(platform: &str) -> Outcome<PathBuf> {
     let arguments = ["build", "--profile", "dist", "--package", "wharf-cli", "--bin", "wharf", "--target", platform];
     run(cargo().args(arguments)).map_err(|error| format!("{error}\n{NEEDED}"))?;
@@ -52,7 +52,7 @@ fn build(platform: &str) -> Outcome<PathBuf> {
     Ok(binary)
 }
 
-/// Whether a program asks for a loader: whether one of its program headers is of the kind `PT_INTERP`.
+/// Reports whether a program needs a loader, that is, has a `PT_INTERP` program header.
 fn is_dynamic(binary: &Path) -> Outcome<bool> {
     let headers = capture(Command::new("readelf").args(["--program-headers", "--wide"]).arg(binary))?;
     Ok(headers.stdout.lines().any(|line| line.trim_start().starts_with("INTERP")))
@@ -63,7 +63,7 @@ fn version(binary: &Path) -> Outcome<String> {
     Ok(said.split_whitespace().nth(1).ok_or("it does not say its version")?.to_owned())
 }
 
-/// Packs the folder of this name. The archive depends on what is in it, not on who packed it or when.
+/// Packs the folder of this name. The archive depends on its contents only, not on user or time.
 fn pack(name: &str) -> Outcome {
     let folder = target().join("dist");
     let archive = folder.join(format!("{name}.tar.gz"));
@@ -77,7 +77,7 @@ fn pack(name: &str) -> Outcome {
     Ok(())
 }
 
-/// The licences of everything that is in the binary, with their texts where the packages bring them.
+/// Returns the licences of all dependencies of the binary, with their texts where the packages include them.
 fn licences(platform: &str) -> Outcome<String> {
     let filter = ["metadata", "--format-version", "1", "--locked", "--filter-platform", platform];
     let metadata: Value = serde_json::from_str(&capture(cargo().args(filter))?.stdout)?;

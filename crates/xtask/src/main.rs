@@ -1,4 +1,4 @@
-//! The project's chores, as `cargo xtask <chore>`.
+//! Development tasks, run as `cargo xtask <task>`.
 
 #![allow(
     clippy::print_stdout,

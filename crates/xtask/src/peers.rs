@@ -1,9 +1,8 @@
-//! `cargo xtask peers`: installs, below the target folder, the servers and SDKs of others that
-//! the tests and benchmarks talk to, at the versions pinned in `crates/peers`.
+//! `cargo xtask peers`: installs the third-party servers and SDKs for tests and benchmarks below the target folder, at
+//! the versions pinned in `crates/peers`.
 //!
-//! A stamp with the pins' hash in each folder says what is installed, so a second run has nothing
-//! to do. The scripts of our own that use the SDKs are copied beside them every time: Node looks for
-//! packages next to the script.
+//! A stamp file in each folder holds the hash of the pins, so a second run is a no-op. Our own scripts for the SDKs are
+//! copied on every run: Node resolves packages relative to the script.
 
 use std::fs;
 use std::hash::{DefaultHasher, Hash, Hasher};
@@ -15,7 +14,7 @@ use crate::run::{Outcome, root, run, say, target};
 pub const NODE_PINS: [&str; 3] = ["package.json", "package-lock.json", ".npmrc"];
 const PYTHONS: [&str; 2] = ["py1", "py2"];
 
-/// Gives the folder that holds them.
+/// Installs everything and returns its folder.
 pub fn install() -> Outcome<PathBuf> {
     let pins = root().join("crates/peers");
     let home = target().join("peers");
@@ -35,7 +34,7 @@ pub fn install() -> Outcome<PathBuf> {
     Ok(home)
 }
 
-/// Fills caches of npx and uvx with the packages of a list, so that tests can use both launchers offline.
+/// Fills the npx and uvx caches with the listed packages, so that tests can use both launchers offline.
 fn fill_caches(list: &Path, home: &Path) -> Outcome {
     say!("filling the caches of npx and uvx");
     let caches = home.join("launchers");
@@ -49,7 +48,7 @@ fn fill_caches(list: &Path, home: &Path) -> Outcome {
                 .args(["exec", "--yes", "--loglevel=error", "--package", package, "--cache"])
                 .arg(caches.join("npm"))
                 .args(["--", "true"])
-                // Below the target folder npm would find the packages of the other peers and install nothing.
+                // Below the target folder npm would find the other peers' packages and install nothing.
                 .current_dir("/"))?,
             _ => run(Command::new(home.join("py1/bin/uvx"))
                 .args(["--quiet", "--from", package, command, "--help"])
@@ -58,7 +57,7 @@ fn fill_caches(list: &Path, home: &Path) -> Outcome {
                 .current_dir(&caches))?,
         }
     }
-    // A cache belongs to the registry it was filled from, whichever is configured here.
+    // A cache is valid only for the registry it was filled from.
     let registry = Command::new("npm").args(["config", "get", "registry"]).output()?.stdout;
     let registry = String::from_utf8_lossy(&registry);
     let npm = format!("offline=true\nregistry={}\ncache={}\n", registry.trim(), caches.join("npm").display());
@@ -67,7 +66,7 @@ fn fill_caches(list: &Path, home: &Path) -> Outcome {
     Ok(fs::copy(list, caches.join("launchers.txt")).map(drop)?)
 }
 
-/// Installs the command lines of others, which only a benchmark needs; gives the folder of their packages.
+/// Installs third-party command-line clients, needed by one benchmark only. Returns the folder of their packages.
 pub fn install_command_lines() -> Outcome<PathBuf> {
     let home = target().join("peers-cli");
     fs::create_dir_all(&home)?;
@@ -87,19 +86,19 @@ fn copy_scripts(pins: &Path, home: &Path) -> Outcome {
     Ok(())
 }
 
-/// Does the work unless the stamp says that it was done with the pins as they are.
+/// Runs `work` unless the stamp matches the current pins.
 pub fn when_changed(stamp: &Path, pins: &[PathBuf], work: impl FnOnce() -> Outcome) -> Outcome {
     let wanted = fingerprint(stamp, pins)?;
     if fs::read_to_string(stamp).is_ok_and(|found| found == wanted) {
         return Ok(());
     }
-    // Gone while the work is under way, so that half an installation is not taken for a whole.
+    // Remove the stamp during the work, so that a partial installation is not taken for a complete one.
     let _ = fs::remove_file(stamp);
     work()?;
     Ok(fs::write(stamp, wanted)?)
 }
 
-/// The place counts as well: a Python environment does not survive being moved.
+/// Hashes the pins and the path of the stamp: a Python environment cannot be moved.
 fn fingerprint(place: &Path, pins: &[PathBuf]) -> Outcome<String> {
     let mut hasher = DefaultHasher::new();
     place.hash(&mut hasher);
@@ -109,7 +108,7 @@ fn fingerprint(place: &Path, pins: &[PathBuf]) -> Outcome<String> {
     Ok(format!("{:016x}\n", hasher.finish()))
 }
 
-/// Installs exactly what the lock file pins; nothing of it is run.
+/// Installs exactly the locked versions, without running install scripts.
 pub fn install_node(pins: &[PathBuf], home: &Path) -> Outcome {
     say!("installing Node packages");
     for pin in pins {

@@ -1,5 +1,5 @@
-//! `cargo xtask prove`: runs the tests that commit faults and end processes many times over,
-//! and puts the tables that they write into `docs/reliability.md`.
+//! `cargo xtask prove`: repeats the fault and process tests many times, and collects their tables in
+//! `docs/reliability.md`.
 
 use std::fmt::Write;
 use std::fs;
@@ -10,14 +10,14 @@ use serde_json::Value;
 use crate::peers;
 use crate::run::{Outcome, Surroundings, cargo, number, root, run, say, target};
 
-/// A test binary that can repeat itself and write what it saw as a table.
+/// A test binary that can repeat its cases and write its results as a table.
 struct Proof {
     name: &'static str,
     package: &'static str,
     test: &'static str,
-    /// Which of its cases.
+    /// Filter of its cases.
     filter: Option<&'static str>,
-    /// How often each case is run; for `memory`, how many seconds.
+    /// Runs per case; for `memory`, the number of seconds.
     runs: usize,
 }
 
@@ -35,7 +35,7 @@ pub fn prove(words: &[&str]) -> Outcome {
     let (which, runs) = parse(words)?;
     let tables = target().join("reliability");
     fs::create_dir_all(&tables)?;
-    // Only `memory` needs none of the SDKs of others.
+    // `memory` is the only one without third-party SDKs.
     let home = if which == "memory" { target().join("peers") } else { peers::install()? };
     let mut failures = Vec::new();
     for proof in PROOFS.iter().filter(|proof| which == "all" || which == proof.name) {
@@ -69,7 +69,7 @@ fn parse<'a>(words: &[&'a str]) -> Outcome<(&'a str, Option<usize>)> {
 
 fn repeat(proof: &Proof, runs: usize, tables: &Path, home: &Path) -> Outcome {
     let table = tables.join(format!("{}.json", proof.name));
-    // An old table must not stand in for one that was not written.
+    // Remove an old table, so that it is not taken for a new one.
     let _ = fs::remove_file(&table);
     let mut command = cargo();
     command.args(["test", "--package", proof.package, "--test", proof.test, "--"]);
@@ -83,7 +83,7 @@ fn repeat(proof: &Proof, runs: usize, tables: &Path, home: &Path) -> Outcome {
     outcome
 }
 
-/// Writes into a table when and by what it was made: the next run may make only some of them anew.
+/// Records date and command in a table: a later run may refresh only some tables.
 fn date(table: &Path, proof: &Proof) -> Outcome {
     let mut value: Value = serde_json::from_str(&fs::read_to_string(table)?)?;
     let note = format!("Measured on {} with `cargo xtask prove {}`.", Surroundings::look().date, proof.name);
@@ -119,7 +119,7 @@ fn in_order(tables: &Path) -> Outcome<Vec<PathBuf>> {
     Ok(paths)
 }
 
-/// One table, written by a test binary as `{title, columns, rows, failed, notes}`.
+/// Formats one table, written by a test binary as `{title, columns, rows, failed, notes}`.
 fn section(table: &Value) -> String {
     let list = |name: &str| table[name].as_array().cloned().unwrap_or_default();
     let (columns, rows) = (list("columns"), list("rows"));

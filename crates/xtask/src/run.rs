@@ -1,4 +1,4 @@
-//! Running other programs, and where things are.
+//! Subprocesses and paths.
 
 use std::env;
 use std::error::Error;
@@ -8,38 +8,38 @@ use std::process::{Command, Stdio};
 
 pub type Outcome<T = ()> = Result<T, Box<dyn Error>>;
 
-/// Tells what is going on, on stderr.
+/// Prints a status line to stderr.
 macro_rules! say {
     ($($words:tt)*) => { eprintln!("xtask: {}", format_args!($($words)*)) };
 }
 pub(crate) use say;
 
-/// The workspace's root.
+/// Returns the workspace root.
 pub fn root() -> PathBuf {
     let package = Path::new(env!("CARGO_MANIFEST_DIR"));
     package.ancestors().nth(2).unwrap_or(package).to_owned()
 }
 
-/// Where cargo builds; what the chores install and note lands there too.
+/// Returns cargo's target folder, which also holds installed tools and results.
 pub fn target() -> PathBuf {
     env::var_os("CARGO_TARGET_DIR").map_or_else(|| root().join("target"), |given| root().join(given))
 }
 
-/// The cargo that started us, in the workspace's root.
+/// Returns a command for the cargo that started this program, in the workspace root.
 pub fn cargo() -> Command {
     let mut command = Command::new(env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
     command.current_dir(root());
     command
 }
 
-/// Runs it to its end, with our own standard streams but no input.
+/// Runs a command to its end, with inherited output and no input.
 pub fn run(command: &mut Command) -> Outcome {
     say!("{}", shown(command));
     let status = command.stdin(Stdio::null()).status().map_err(|error| not_started(command, error))?;
     if status.success() { Ok(()) } else { Err(format!("{} failed: {status}", shown(command)).into()) }
 }
 
-/// Runs it quietly; gives what it printed, or an error with what it complained about.
+/// Runs a command silently. Returns its output, or an error with its stderr.
 pub fn capture(command: &mut Command) -> Outcome<Captured> {
     let output = command.stdin(Stdio::null()).output().map_err(|error| not_started(command, error))?;
     let stdout = String::from_utf8_lossy(&output.stdout).into_owned();
@@ -55,13 +55,13 @@ pub struct Captured {
     pub stderr: String,
 }
 
-/// Whether a program of this name is on the search path.
+/// Reports whether a program is on the search path.
 pub fn on_path(program: &str) -> bool {
     let path = env::var_os("PATH").unwrap_or_default();
     env::split_paths(&path).any(|folder| folder.join(program).is_file())
 }
 
-/// The command as one would type it.
+/// Formats a command as typed in a shell.
 pub fn shown(command: &Command) -> String {
     let program = Path::new(command.get_program());
     let name = program.file_name().unwrap_or(program.as_os_str());
@@ -73,13 +73,13 @@ pub fn not_started(command: &Command, error: std::io::Error) -> String {
     format!("cannot start {}: {error}", command.get_program().to_string_lossy())
 }
 
-/// The number after a flag.
+/// Parses the number after a flag.
 pub fn number<T: std::str::FromStr>(flag: &str, value: Option<&&str>) -> Outcome<T> {
     let value = value.ok_or_else(|| format!("{flag} needs a number"))?;
     value.parse().map_err(|_| format!("{flag} needs a number, not {value}").into())
 }
 
-/// When and where a measurement was made, for the head of a report.
+/// Date and machine of a measurement, for the head of a report.
 pub struct Surroundings {
     pub date: String,
     pub kernel: String,

@@ -1,8 +1,8 @@
-//! `cargo xtask test`: builds everything, runs every test and the public conformance suite, and
-//! fails if one left a process.
+//! `cargo xtask test`: builds everything, runs all tests and the public conformance suite, and fails if a process is
+//! left over.
 //!
-//! Everything started here carries a variable with this run's name in its environment, and so
-//! do its children unless they shed it; after the tests nobody may carry it any more.
+//! Every process started here has an environment variable with the id of the run, inherited by its children unless they
+//! remove it. After the tests no process may have it.
 
 use std::fs;
 use std::hash::{BuildHasher, RandomState};
@@ -17,7 +17,7 @@ use crate::{conformance, peers};
 
 const MARKER: &str = "WHARF_TEST_RUN";
 
-/// How long a process that is already on its way out may take to be gone.
+/// Grace period for processes that are exiting.
 const GRACE: Duration = Duration::from_secs(2);
 
 pub fn test() -> Outcome {
@@ -50,7 +50,7 @@ fn run_name() -> String {
     format!("{:016x}", RandomState::new().hash_one(std::process::id()))
 }
 
-/// How many there were that passed, and that failed.
+/// Number of passed and failed tests.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Tally {
     pub passed: usize,
@@ -64,7 +64,7 @@ impl AddAssign for Tally {
     }
 }
 
-/// Runs the tests with their output passed through, and adds up what they say of themselves.
+/// Runs the tests with output passed through, and sums their counts.
 fn run_counting(command: &mut Command) -> Outcome<Tally> {
     say!("{}", shown(command));
     let mut child =
@@ -75,7 +75,7 @@ fn run_counting(command: &mut Command) -> Outcome<Tally> {
     }
     let status = child.wait()?;
     if !status.success() && tally.failed == 0 {
-        // Something did not build, or died before it could count.
+        // A build failed, or a test binary died before its summary.
         say!("{} ended with {status}", shown(command));
         tally.failed = 1;
     }
@@ -96,8 +96,8 @@ fn pass_through(mut output: impl BufRead, tally: &mut Tally) -> Outcome {
     Ok(())
 }
 
-/// Reads a closing line: the standard harness's, or the plain `3 passed, 0 failed`, which may
-/// have a word with a colon before it and `, 1 skipped` after it.
+/// Parses a closing line: the standard harness's, or the plain `3 passed, 0 failed`, with an optional `name: ` before
+/// and `, 1 skipped` after.
 fn count(line: &str) -> Option<Tally> {
     let line = line.trim();
     if let Some(rest) = line.strip_prefix("test result: ") {
@@ -122,7 +122,7 @@ fn tally(passed: &str, failed: &str) -> Option<Tally> {
     })
 }
 
-/// Those who still carry this run's name, after a moment's grace, as `pid command`.
+/// Returns the processes that still have the run's marker after the grace period, as `pid command`.
 fn leftovers(name: &str) -> Vec<String> {
     let wanted = format!("{MARKER}={name}");
     let end = Instant::now() + GRACE;
@@ -179,7 +179,7 @@ mod tests {
     fn a_process_that_carries_the_name_is_found() {
         let mut child = Command::new("sleep").arg("60").env(MARKER, "probe").spawn().unwrap();
         let wanted = format!("{MARKER}=probe");
-        // The kernel shows a new program's environment a moment after `spawn` has returned.
+        // The kernel exposes a new program's environment shortly after `spawn` returns.
         let end = Instant::now() + Duration::from_secs(10);
         let mut found = Vec::new();
         while found.is_empty() && Instant::now() < end {

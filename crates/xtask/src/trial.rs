@@ -1,8 +1,8 @@
-//! `cargo xtask trial URL`: the agent with a real model behind it, nine tasks over real servers, in each of the three wire
-//! formats. Told in docs/trial.md, with what was said and called.
+//! `cargo xtask trial URL`: runs the agent with a real model on nine tasks with real servers, in each of the three wire
+//! formats. Writes docs/trial.md with answers and calls.
 //!
-//! Which model answers at the address is not our business; a small one on this machine will do, and takes minutes. A task
-//! counts as done right when the tool it needs was called with the arguments it needs, whatever the model says afterwards.
+//! The model behind the URL is arbitrary; a small local one is sufficient and takes minutes. A task succeeds if the
+//! required tool was called with the required arguments, independent of the model's final answer.
 
 mod page;
 mod tasks;
@@ -20,25 +20,25 @@ use tasks::{Task, tasks};
 
 pub const FORMATS: [&str; 3] = ["anthropic", "chat", "responses"];
 
-/// Requests that one task may take.
+/// Maximum model requests per task.
 const REQUESTS: &str = "6";
 
-/// One task as it went.
+/// The result of one task.
 pub struct Try {
     pub format: &'static str,
     pub task: String,
     pub calls: Vec<Call>,
-    /// Whether the call that the task needs was made.
+    /// Set if the required call was made.
     pub right: bool,
     pub answer: String,
-    /// As `wharf run --json` names it.
+    /// The outcome as reported by `wharf run --json`.
     pub ending: String,
-    /// Whether a call was repeated without progress, and that was noticed.
+    /// Set if the loop detector reported a repeated call.
     pub noticed: bool,
     pub seconds: f64,
 }
 
-/// A call that the model made.
+/// A tool call made by the model.
 pub struct Call {
     pub server: String,
     pub tool: String,
@@ -66,7 +66,7 @@ pub fn trial(words: &[&str]) -> Outcome {
     Ok(())
 }
 
-/// Where it takes place: a home with a configuration, and a project with something in it.
+/// The test environment: a home with a configuration, and a project with files.
 struct Place {
     root: PathBuf,
     url: String,
@@ -85,7 +85,7 @@ impl Place {
         let _ = fs::remove_dir_all(&self.root);
         let folder = self.home().join(".config/wharf");
         fs::create_dir_all(&folder)?;
-        // So small a model has no room for a search; the definitions go with each request.
+        // A model of this size has no capacity for tool search; all definitions are sent with each request.
         let provider = |format: &str| json!({ "format": format, "baseUrl": self.url, "model": "local", "maxTokens": 400, "contextTokens": 200_000 });
         let providers: serde_json::Map<_, _> =
             FORMATS.iter().map(|format| (format!("local-{format}"), provider(format))).collect();
@@ -93,7 +93,7 @@ impl Place {
         Ok(fs::write(folder.join("config.json"), config.to_string())?)
     }
 
-    /// The project as every task finds it.
+    /// Creates the project in its initial state.
     fn make_project(&self) -> Outcome {
         let (project, repository) = (self.project(), self.project().join("chart"));
         let _ = fs::remove_dir_all(&project);
@@ -118,7 +118,7 @@ impl Place {
         command.env_clear().env("HOME", self.home()).env("PATH", "/usr/local/bin:/usr/bin:/bin");
         command.current_dir(self.project());
         let begun = Instant::now();
-        // A task that goes wrong has an exit code of its own, and is told like the others.
+        // A failing task has its own exit code and is reported like the others.
         let output = command.output().map_err(|error| not_started(&command, error))?;
         let events: Vec<Value> = String::from_utf8_lossy(&output.stdout)
             .lines()
@@ -140,13 +140,13 @@ impl Place {
         })
     }
 
-    /// A page says nothing of the machine it was made on.
+    /// Replaces the paths of the machine in a page.
     fn without_paths(&self, page: &str) -> String {
         page.replace(&self.project().display().to_string(), "/work")
     }
 }
 
-/// How it ended, and what went wrong where the model's API failed.
+/// Returns the outcome, with the error message if the model API failed.
 fn ending(ended: &Value) -> String {
     match (text(&ended["ending"]), text(&ended["error"]["message"])) {
         (ending, why) if ending == "failed" => format!("{ending}: {why}"),

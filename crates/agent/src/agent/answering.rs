@@ -1,4 +1,4 @@
-//! A model while it is asked and while it answers.
+//! A model request in flight.
 
 use std::sync::Arc;
 
@@ -10,40 +10,40 @@ use crate::conversation::Conversation;
 use crate::offer::Offering;
 use crate::provider::{ModelError, ModelEvent, Request, Stream, ToolChoice};
 
-/// An answer on its way. Dropped, nobody listens any more.
+/// A response in flight. Dropping it closes the stream.
 pub(super) enum Answering {
     Opening(Opening),
     Open(Box<Stream>),
 }
 
-/// An answer that has not begun.
+/// A request without a response yet.
 pub(super) struct Opening {
     stream: Pending<'static, Result<Box<Stream>, ModelError>>,
-    /// What the model has to wait for. As many as it is asked again, which is a few times.
+    /// Retry delays reported while connecting. Unbounded, but limited by the few retries of a request.
     waits: mpsc::UnboundedReceiver<ModelEvent>,
 }
 
-/// What can happen to an answer that has not begun.
+/// An event of a request without a response yet.
 enum Opened {
     Waiting(ModelEvent),
     Begun(Result<Box<Stream>, ModelError>),
 }
 
 impl Answering {
-    /// Asks; nothing happens before somebody waits for what comes next.
+    /// Prepares a request. It is sent on the first call of [`Answering::next`].
     pub fn new(agent: &Agent, conversation: Arc<Conversation>, offering: Arc<Offering>) -> Self {
         let (model, effort) = (agent.model.clone(), agent.effort);
         let (sender, waits) = mpsc::unbounded_channel();
         let stream = Box::pin(async move {
             let tools = &offering.definitions;
             let request = Request { conversation: &conversation, tools, tool_choice: ToolChoice::Auto, effort };
-            // Nobody need listen.
+            // The receiver may be gone.
             model.stream_telling(request, |wait| drop(sender.send(wait))).await.map(Box::new)
         });
         Self::Opening(Opening { stream, waits })
     }
 
-    /// What comes next. Dropped while it waits, nothing is lost.
+    /// Returns the next item of the response. Cancel-safe.
     pub async fn next(&mut self) -> Result<ModelEvent, ModelError> {
         loop {
             match self {
@@ -51,7 +51,8 @@ impl Answering {
                     Opened::Waiting(wait) => return Ok(wait),
                     Opened::Begun(stream) => *self = Self::Open(stream?),
                 },
-                // An answer ends with its last event or an error, both of which are the last that anybody waits for.
+                // After the last event or an error this method is not called again, so the end of the stream is an
+                // incomplete response.
                 Self::Open(stream) => return stream.next().await.unwrap_or(Err(ModelError::Incomplete)),
             }
         }

@@ -1,4 +1,4 @@
-//! Calls under way: a task each, so many at once.
+//! Concurrent tool calls of a run, one task each.
 
 use std::collections::{HashMap, VecDeque};
 use std::sync::Arc;
@@ -11,23 +11,23 @@ use wharf_tools::{Call, CallFailure, Outcome, Progress, ProgressSink};
 use super::{Agent, Team};
 use crate::run::{CallReport, RunEvent, report};
 
-/// Characters of what a tool says it is doing.
+/// Maximum characters of a progress message.
 const LONGEST_MESSAGE: usize = 1000;
 
-/// A call that was asked for.
+/// A queued tool call.
 pub(super) struct Wanted {
     pub id: String,
     pub tool: String,
     pub arguments: Raw,
 }
 
-/// The calls of one answer. Dropped, all are withdrawn.
+/// Tool calls of one response. Dropping it cancels all of them.
 pub(super) struct Calls {
     agent: Agent,
-    /// Takes progress. Weak, since a tool may keep its sink for longer than there is anybody to be told.
+    /// Receives progress. Weak, because a tool may hold its sink for longer than the run.
     events: WeakSender<RunEvent>,
     team: Arc<Team>,
-    /// Bounded by how long an answer may be.
+    /// Bounded by the maximum length of a response.
     waiting: VecDeque<Wanted>,
     under_way: JoinSet<Result<Outcome, CallFailure>>,
     ids: HashMap<Id, String>,
@@ -43,7 +43,7 @@ impl Calls {
         self.begin_next();
     }
 
-    /// The next call that ends; waits for ever where there is none. Dropped while it waits, nothing is lost.
+    /// Waits for the next call to end. Waits forever if none is running. Cancel-safe.
     pub async fn next(&mut self) -> (String, CallReport) {
         let Some(ended) = self.under_way.join_next_with_id().await else { return std::future::pending().await };
         self.begin_next();
@@ -56,8 +56,8 @@ impl Calls {
         (id, report(&outcome))
     }
 
-    /// Withdraws all, and returns when the last of them is gone: those of sub-agents first, who would otherwise be gone
-    /// before them.
+    /// Cancels all calls and waits until they have ended. Sub-agents are shut down first, so that they can cancel their
+    /// own calls before their tasks are aborted.
     pub async fn withdraw(&mut self) {
         self.waiting.clear();
         self.team.dismiss().await;
@@ -82,7 +82,8 @@ async fn carry_out(agent: Agent, tool: String, call: Call) -> Result<Outcome, Ca
     agent.registry.call(&tool, call).await
 }
 
-/// Tells how far a call is, as long as there is room: nobody waits for who watches.
+/// Returns a sink that forwards progress updates to the observer. Drops updates while the channel is full, so that no
+/// tool waits for the observer.
 fn sink(events: &WeakSender<RunEvent>, id: &str) -> ProgressSink {
     let (events, id) = (events.clone(), id.to_owned());
     Arc::new(move |progress: Progress| {

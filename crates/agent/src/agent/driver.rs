@@ -1,4 +1,4 @@
-//! One run: what the machine wants done is done, and what happens is told to it.
+//! Driver of one run: executes the effects of the state machine and feeds events back to it.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -14,23 +14,23 @@ use crate::offer::Offering;
 use crate::provider::{ModelError, ModelEvent};
 use crate::run::{Effect, Event, Gathered, Machine, RunEvent};
 
-/// Carries out what a machine decides.
+/// Executes the decisions of a state machine.
 pub(super) struct Driver {
     agent: Agent,
     events: mpsc::Sender<RunEvent>,
     cancelled: Arc<Notify>,
     team: Arc<Team>,
-    /// Whether the machine waits for what there is to tell the model.
+    /// The machine waits for [`Effect::Gather`] to complete.
     is_gathering: bool,
     answering: Option<Answering>,
     calls: Calls,
-    /// When each call began that has not ended.
+    /// Start times of the pending calls.
     began: HashMap<String, Instant>,
-    /// What the model is offered, and of which version of the registry.
+    /// Tools currently offered to the model, with the registry version they were built from.
     offering: Option<(u64, Arc<Offering>)>,
 }
 
-/// Something that can happen.
+/// An event from one of the driver's sources.
 enum Happened {
     Cancelled,
     Gathered,
@@ -46,7 +46,7 @@ impl Driver {
         Self { agent, events, cancelled, team, is_gathering: false, answering, calls, began, offering }
     }
 
-    /// Runs to the end. Dropped before, the connection to the model is closed and all calls are withdrawn.
+    /// Runs to the end. Dropping the future closes the connection to the model and cancels all calls.
     pub async fn run(mut self, conversation: Conversation, said: Vec<Block>) -> Conversation {
         let max_tokens = self.agent.model.provider().max_tokens;
         let (mut machine, mut effects) = Machine::begin(conversation, said, self.agent.limits, max_tokens);
@@ -93,7 +93,7 @@ impl Driver {
         }
     }
 
-    /// What a request is made of, where there is one left.
+    /// Takes a request from the budget and collects the notes and tools for it.
     async fn gather(&mut self, machine: &Machine) -> Event {
         self.is_gathering = false;
         if !self.team.take_request() {
@@ -104,8 +104,8 @@ impl Driver {
         Event::Gathered(Gathered { notes, offering })
     }
 
-    /// What there is now; made anew only where the registry has changed, and elsewhere: an index of many tools takes a
-    /// while.
+    /// Returns the tools to offer. Rebuilds the offer only if the registry has changed, on a blocking thread, because
+    /// indexing many tools takes time.
     async fn offer(&mut self) -> Arc<Offering> {
         let snapshot = self.agent.registry.snapshot();
         if let Some((version, offering)) = &self.offering
@@ -121,7 +121,7 @@ impl Driver {
             Ok(offering) => offering,
             Err(lost) => match lost.try_into_panic() {
                 Ok(panic) => std::panic::resume_unwind(panic),
-                // The runtime is being shut down, and this task with it.
+                // The runtime is shutting down and will drop this task.
                 Err(_) => std::future::pending().await,
             },
         };
@@ -137,7 +137,7 @@ impl Driver {
         self.answering = Some(Answering::new(&self.agent, machine.conversation().clone(), offering));
     }
 
-    /// Listens no longer once the answer is over.
+    /// Converts a stream item to an event. Drops the stream after its last item.
     fn heard(&mut self, said: Result<ModelEvent, ModelError>) -> Event {
         if matches!(said, Err(_) | Ok(ModelEvent::Done { .. })) {
             self.answering = None;
@@ -156,14 +156,15 @@ impl Driver {
         }
     }
 
-    /// Tells who watches, and waits where there is no room: so the model waits, and no server does.
+    /// Sends an event to the observer and waits while the channel is full. Backpressure reaches the model, not the
+    /// servers.
     async fn tell(&mut self, event: RunEvent) {
         let event = self.timed(event);
-        // Nobody need watch.
+        // The observer may be gone.
         let _ = self.events.send(event).await;
     }
 
-    /// The machine has no clock: how long a call took is known here.
+    /// Adds the duration to a call report, because the machine has no clock.
     fn timed(&mut self, mut event: RunEvent) -> RunEvent {
         match &mut event {
             RunEvent::CallBegun { id, .. } => {
@@ -178,7 +179,7 @@ impl Driver {
     }
 }
 
-/// What the model says next; waits for ever where nobody asks it.
+/// Returns the next item of the response stream. Waits forever if no request is in flight.
 async fn next_said(answering: &mut Option<Answering>) -> Result<ModelEvent, ModelError> {
     match answering {
         Some(answering) => answering.next().await,

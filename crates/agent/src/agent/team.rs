@@ -1,7 +1,7 @@
-//! What a run shares with the sub-agents it has called: its requests, what they cost, and its end.
+//! State that a run shares with its sub-agents: the request budget, the usage and the shutdown signal.
 //!
-//! A sub-agent is a tool like any other and is called through the registry, which knows nothing of runs. So the task of
-//! each call carries the team of the run that made it.
+//! A sub-agent is an ordinary tool and is called through the registry, which does not know about runs. A task-local
+//! therefore carries the run's state into the task of each call.
 
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -12,17 +12,17 @@ tokio::task_local! {
     static TEAM: Arc<Team>;
 }
 
-/// One run, as its sub-agents know it.
+/// The state of one run that its sub-agents share.
 pub(crate) struct Team {
-    /// Requests that are left, to the run and to whoever works for it.
+    /// Remaining requests of the run and its sub-agents.
     left: Arc<AtomicU32>,
-    /// What sub-agents have spent, as far as nobody was told.
+    /// Usage of the sub-agents that has not been reported yet.
     spent: Mutex<Spent>,
-    /// Whether the sub-agents are to end. Whoever listens is still at work.
+    /// Shutdown signal for the sub-agents. Each subscribed receiver is a running sub-agent.
     dismissed: watch::Sender<bool>,
 }
 
-/// What was asked of a model, and what it has counted.
+/// Requests and tokens used.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(crate) struct Spent {
     pub requests: u32,
@@ -31,24 +31,24 @@ pub(crate) struct Spent {
     pub cached: u64,
 }
 
-/// A sub-agent at work. Its run goes on until this is dropped.
+/// Registration of a running sub-agent. The parent run waits until it is dropped.
 pub(crate) struct Member {
     dismissed: watch::Receiver<bool>,
     is_told: bool,
 }
 
 impl Team {
-    /// The team of a run that may make these requests.
+    /// Creates the shared state of a run with this request budget.
     pub fn new(left: Arc<AtomicU32>) -> Arc<Self> {
         Arc::new(Self { left, spent: Mutex::default(), dismissed: watch::Sender::new(false) })
     }
 
-    /// The team of the run that made this call; none where no run did.
+    /// Returns the state of the run that made the current call, or `None` outside a run.
     pub fn of_this_call() -> Option<Arc<Self>> {
         TEAM.try_with(Arc::clone).ok()
     }
 
-    /// Makes a call in the name of this team.
+    /// Runs a call with this state as its task-local.
     pub async fn calling<T>(self: Arc<Self>, call: impl Future<Output = T>) -> T {
         TEAM.scope(self, call).await
     }
@@ -57,12 +57,12 @@ impl Team {
         self.left.clone()
     }
 
-    /// Takes one of the requests that are left, and says whether there was one.
+    /// Takes one request from the budget. Reports whether one was left.
     pub fn take_request(&self) -> bool {
         self.left.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |left| left.checked_sub(1)).is_ok()
     }
 
-    /// Notes what a sub-agent has spent.
+    /// Adds to the usage of the sub-agents.
     pub fn spend(&self, more: Spent) {
         let mut spent = self.spent.lock().unwrap_or_else(PoisonError::into_inner);
         spent.requests = spent.requests.saturating_add(more.requests);
@@ -71,18 +71,18 @@ impl Team {
         spent.cached = spent.cached.saturating_add(more.cached);
     }
 
-    /// What was spent since this was last asked; nothing where that is nothing.
+    /// Returns the usage since the previous call, or `None` if there is none.
     pub fn take_spent(&self) -> Option<Spent> {
         let spent = std::mem::take(&mut *self.spent.lock().unwrap_or_else(PoisonError::into_inner));
         (spent != Spent::default()).then_some(spent)
     }
 
-    /// A place in the team.
+    /// Registers a sub-agent.
     pub fn join(&self) -> Member {
         Member { dismissed: self.dismissed.subscribe(), is_told: false }
     }
 
-    /// Has all sub-agents end, and returns when the last of them has withdrawn its calls.
+    /// Signals all sub-agents to stop and waits until all of them have cancelled their calls and ended.
     pub async fn dismiss(&self) {
         self.dismissed.send_replace(true);
         self.dismissed.closed().await;
@@ -90,12 +90,12 @@ impl Team {
 }
 
 impl Member {
-    /// Waits until it is dismissed, which is told once. Dropped while it waits, nothing is lost.
+    /// Waits for the shutdown signal, which is reported once. Cancel-safe.
     pub async fn dismissed(&mut self) {
         if self.is_told {
             return std::future::pending().await;
         }
-        // Where the team is gone, there is nobody to work for either.
+        // A closed channel means that the parent run is gone, which also ends the sub-agent.
         let _ = self.dismissed.wait_for(|is_dismissed| *is_dismissed).await;
         self.is_told = true;
     }

@@ -1,4 +1,4 @@
-//! Runs over a scripted model API that is as strict as the real ones, in each format.
+//! Agent runs against a scripted model API that validates requests as strictly as the real ones, in each format.
 
 mod cancelled;
 mod runs;
@@ -26,7 +26,7 @@ const FORMATS: [Format; 3] = [Format::Anthropic, Format::ChatCompletions, Format
 
 type Answered = Result<Outcome, ToolError>;
 
-/// A tool that does what a closure says.
+/// A tool implemented by a closure.
 struct Closure<F> {
     description: Arc<Description>,
     act: F,
@@ -42,7 +42,7 @@ impl<F: Fn(Call) -> Pending<'static, Answered> + Send + Sync> Tool for Closure<F
     }
 }
 
-/// A model API with a script, and tools.
+/// A scripted model API and a registry of tools.
 struct Stage {
     modeld: Modeld,
     registry: Arc<Registry>,
@@ -68,7 +68,7 @@ impl Stage {
         self.registry.register(Arc::new(Closure { description, act }));
     }
 
-    /// A tool that says back the text it is given.
+    /// Registers a tool that returns its text argument.
     fn echo(&self) {
         self.tool("echo", async |call| {
             let arguments: Value = serde_json::from_str(call.arguments.get()).unwrap();
@@ -91,7 +91,7 @@ impl Stage {
         Agent::new(self.model(format).await, self.registry.clone(), limits).with_effort(Some(Effort::Low))
     }
 
-    /// A whole run: what happened, and the conversation.
+    /// Runs to the end and returns the events and the conversation.
     async fn play(&self, agent: &Agent, conversation: Conversation, said: &str) -> (Vec<RunEvent>, Conversation) {
         let mut run = agent.start(conversation, vec![Block::Text(said.into())]);
         let events = to_the_end(&mut run).await;
@@ -100,7 +100,7 @@ impl Stage {
         (events, conversation)
     }
 
-    /// Goes on with a conversation, which every check of the API lets pass.
+    /// Checks that the API fixture accepts a continuation of the conversation.
     async fn goes_on(&self, agent: &Agent, conversation: Conversation) {
         let refused = self.modeld.refusals().len();
         self.modeld.then(Answer::text("still here"));
@@ -133,7 +133,7 @@ fn last_words(conversation: &Conversation) -> &str {
     }
 }
 
-/// The texts of the results in a conversation, in order; those of errors begin with `!`.
+/// Returns the texts of the results in a conversation, in order. Errors begin with `!`.
 fn results(conversation: &Conversation) -> Vec<String> {
     let blocks = conversation.turns.iter().flat_map(|turn| &turn.blocks);
     let text = |block: &Block| match block {
@@ -146,13 +146,13 @@ fn results(conversation: &Conversation) -> Vec<String> {
     blocks.filter_map(text).collect()
 }
 
-/// An answer that thinks and then echoes these texts, all at once.
+/// A response with reasoning and parallel `echo` calls of these texts.
 fn echoing(texts: &[&str]) -> Answer {
     let thinking = Answer::default().and(Say::Thinking("let me see".into()));
     texts.iter().fold(thinking, |answer, text| answer.and(Say::call("echo", json!({ "text": text }))))
 }
 
-/// Counts what has been reached, and lets others wait for it.
+/// A counter that tasks can wait on.
 #[derive(Clone)]
 struct Count(Arc<Semaphore>);
 
@@ -174,7 +174,7 @@ impl Count {
     }
 }
 
-/// Counts when it is dropped, and tells whoever watches.
+/// Increments a counter and reports progress when dropped.
 struct Leaving(Count, Option<ProgressSink>);
 
 impl Drop for Leaving {

@@ -1,4 +1,4 @@
-//! The tool by which a model calls one that it was not told of.
+//! The tool through which a model calls deferred tools.
 
 use serde::Deserialize;
 use serde_json::json;
@@ -8,7 +8,7 @@ use wharf_tools::Outcome;
 
 use crate::provider::Definition;
 
-/// What a model is told of it.
+/// Returns the tool's definition.
 pub(super) fn definition(name: &str, search: &str) -> Definition {
     let schema = json!({
         "type": "object",
@@ -22,7 +22,8 @@ pub(super) fn definition(name: &str, search: &str) -> Definition {
     Definition { name: name.to_owned(), description, schema: Raw::known(schema.to_string()) }
 }
 
-/// Which tool is to be called and with what, byte for byte; or what to tell a model that has said it otherwise.
+/// Parses the tool name and its arguments, which are preserved byte for byte. Returns an error outcome for the model if
+/// they are malformed.
 pub(super) fn read(arguments: &Raw) -> Result<(String, Raw), Outcome> {
     let wrong = |what: &str| Outcome::error(format!("{what}; call it with {{\"name\": …, \"arguments\": {{…}}}}"));
     let wanted: WantedCall<'_> = arguments.decode(&Bounds::default()).map_err(|error| wrong(&error.to_string()))?;
@@ -35,7 +36,7 @@ pub(super) fn read(arguments: &Raw) -> Result<(String, Raw), Outcome> {
     }
 }
 
-/// The object inside a string, which is how some models write one.
+/// Parses an object inside a JSON string, which is how some models write arguments.
 fn unquoted(given: &Raw) -> Option<Raw> {
     let text: String = given.decode(&Bounds::default()).ok()?;
     Raw::parse(text.trim().to_owned()).ok().filter(Raw::is_object)

@@ -1,4 +1,4 @@
-//! The tool by which a model finds those that it was not told of.
+//! The tool through which a model finds deferred tools.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -13,21 +13,21 @@ use wharf_tools::{Description, Outcome};
 use crate::provider::Definition;
 use crate::search::{Hit, Index, Searched, arguments};
 
-/// How many tools are found, unless the model says otherwise, and the most that ever are.
+/// Default and maximum number of hits.
 const USUAL_HITS: usize = 5;
 const MOST_HITS: usize = 10;
-/// The most bytes of schemas in one answer. What is longer on its own is cut.
+/// Maximum bytes of schemas in one result. A single longer schema is truncated.
 const MOST_SCHEMAS: usize = 24 * 1024;
-/// The most characters of a description, which is one line.
+/// Maximum characters of a description, shown on one line.
 const LONGEST_LINE: usize = 300;
-/// The most bytes in which providers are named, and the most characters of a name.
+/// Maximum bytes of the list of providers, and maximum characters of a provider's name.
 const MOST_PROVIDERS: usize = 2 * 1024;
 const LONGEST_PROVIDER: usize = 40;
-/// The most argument names that stand for a schema that is not shown, and the most characters of one.
+/// Maximum number of argument names listed in place of an omitted schema, and maximum characters of one.
 const MOST_ARGUMENTS: usize = 30;
 const LONGEST_ARGUMENT: usize = 60;
 
-/// Finds tools, and says what there is to find.
+/// A search tool over the deferred tools. Its description lists their providers.
 pub(super) struct SearchTool {
     definition: Definition,
     tools: Vec<Arc<Description>>,
@@ -35,7 +35,7 @@ pub(super) struct SearchTool {
 }
 
 impl SearchTool {
-    /// A search over these tools, which are then called by the other tool.
+    /// Creates a search over these tools, which the model then calls through the tool named `call`.
     pub(super) fn new(name: String, call: &str, tools: Vec<Arc<Description>>) -> Self {
         let schema = json!({
             "type": "object",
@@ -60,12 +60,12 @@ impl SearchTool {
         &self.definition.name
     }
 
-    /// What a model is told of it.
+    /// Returns the tool's definition.
     pub(super) fn definition(&self) -> &Definition {
         &self.definition
     }
 
-    /// What a search finds, the best first.
+    /// Runs a search and returns the hits, best first.
     pub(super) fn answer(&self, arguments: &Raw) -> Outcome {
         let said: Said = match arguments.decode(&Bounds::default()) {
             Ok(said) => said,
@@ -104,7 +104,7 @@ impl SearchTool {
     }
 }
 
-/// What a model says that searches.
+/// Arguments of a search.
 #[derive(Deserialize)]
 struct Said {
     query: String,
@@ -134,7 +134,7 @@ fn index(tools: &[Arc<Description>]) -> Index {
     }))
 }
 
-/// How many tools each provider has, in the order of the providers, as far as there is room.
+/// Lists the providers in order with their number of tools, within the size limit.
 fn by_provider(tools: &[Arc<Description>]) -> String {
     let mut counts: BTreeMap<&str, usize> = BTreeMap::new();
     for tool in tools {
@@ -158,13 +158,13 @@ fn by_provider(tools: &[Arc<Description>]) -> String {
     }
 }
 
-/// The names of a tool's arguments, where its schema does not fit beside others.
+/// Lists the argument names of a tool with no space left for its schema.
 fn without_schema(tool: &Description) -> String {
     format!("arguments: {} (no room for the schema here; search for this name alone)\n", argument_names(tool))
 }
 
-/// The beginning of a schema that fits nowhere, behind the names of all arguments. There is no more to be had, which is
-/// said, so that nobody looks for it.
+/// Shows the argument names and the beginning of a schema that exceeds the limit by itself. States that the rest is not
+/// available, so that the model does not search for it.
 fn cut_schema(tool: &Description, schema: &str) -> String {
     let (names, kept) = (argument_names(tool), &schema[..schema.floor_char_boundary(MOST_SCHEMAS)]);
     let whole = schema.len();
@@ -179,7 +179,7 @@ fn argument_names(tool: &Description) -> String {
     named.collect::<Vec<_>>().join(", ")
 }
 
-/// JSON without white space between its tokens.
+/// Removes white space between the tokens of a JSON text.
 pub(super) fn compact(json: &str) -> String {
     let (mut inside, mut escaped) = (false, false);
     let mut kept = |letter: &char| {

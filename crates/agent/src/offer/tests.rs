@@ -6,7 +6,7 @@ use wharf_tools::{Call, Fingerprint, OpenGate, Origin, Pending, Registry, Tool, 
 use super::*;
 use crate::provider::WithheldReason;
 
-/// A tool that nobody calls here.
+/// A tool that is never called.
 struct Idle(Arc<Description>);
 
 impl Tool for Idle {
@@ -33,7 +33,7 @@ fn snapshot(tools: impl IntoIterator<Item = Arc<dyn Tool>>) -> Arc<Snapshot> {
     registry.snapshot()
 }
 
-/// What a model with room for so many tokens of definitions is offered.
+/// Returns the offer for a model with this token limit for definitions.
 fn offered(tools: impl IntoIterator<Item = Arc<dyn Tool>>, most_tokens: u64) -> Offering {
     Offering::of(&snapshot(tools), Format::Anthropic, most_tokens, |_| true)
 }
@@ -50,7 +50,7 @@ fn answer(offering: &Offering, name: &str, arguments: &Value) -> Outcome {
     }
 }
 
-/// The tool and the arguments that are called, or the answer.
+/// Returns the called tool and its arguments, or the outcome text as an error.
 fn called(offering: &Offering, name: &str, arguments: &str) -> Result<(String, String), String> {
     match offering.meaning(name, &Raw::known(arguments.to_owned())) {
         Meaning::Call { tool, arguments } => Ok((tool, arguments.get().to_owned())),
@@ -89,7 +89,7 @@ const THINGS: [&str; 25] = [
     "network",
 ];
 
-/// Twenty-five tools of each of twenty providers, with the schemas that such tools have.
+/// Returns twenty providers with twenty-five tools each, with realistic schemas.
 fn many() -> Vec<Arc<dyn Tool>> {
     let verbs = ["create", "delete", "list", "update", "get"];
     let one = |provider: usize, at: usize| {

@@ -1,4 +1,4 @@
-//! Anthropic's messages: a conversation in, its events out.
+//! Decoder for Anthropic's Messages API.
 
 mod body;
 mod thinking;
@@ -19,7 +19,7 @@ use crate::conversation::Block;
 
 pub(super) use body::body;
 
-/// Reads the events of one answer.
+/// Decodes the events of one response.
 pub(super) struct Decoder {
     source: String,
     drafts: BTreeMap<usize, Draft>,
@@ -27,7 +27,7 @@ pub(super) struct Decoder {
     stop: Option<String>,
 }
 
-/// A block that is not whole yet.
+/// An incomplete block.
 enum Draft {
     Text(String),
     Thinking { text: String, signature: Option<String> },
@@ -57,7 +57,7 @@ struct BlockStarted<'a> {
     content_block: &'a RawValue,
 }
 
-/// What the beginning of a block may say. `input` is missing in what llama.cpp sends.
+/// Members of a starting block. llama.cpp omits `input`.
 #[derive(Default, Deserialize)]
 #[serde(default)]
 struct Beginning<'a> {
@@ -107,7 +107,7 @@ struct Usage {
     output_tokens: Option<u64>,
 }
 
-/// A thought as it is sent back.
+/// A thinking block as sent back to the API.
 #[derive(Serialize)]
 struct SentBack<'a> {
     r#type: &'static str,
@@ -117,7 +117,7 @@ struct SentBack<'a> {
 }
 
 impl Decoder {
-    /// A decoder for one answer of this source.
+    /// Creates a decoder for one response from this source.
     pub fn new(source: String) -> Self {
         Self { source, drafts: BTreeMap::new(), usage: Usage::default(), stop: None }
     }
@@ -176,7 +176,7 @@ impl Decoder {
         Some(ModelEvent::BlockDone(block))
     }
 
-    /// The last events. A block that was never ended is whole all the same once the answer is.
+    /// Returns the final events. Blocks without a stop event are complete at the end of the response.
     fn end(&mut self) -> Vec<ModelEvent> {
         let drafts = std::mem::take(&mut self.drafts);
         let mut events: Vec<ModelEvent> = drafts.into_values().filter_map(|draft| self.finish(draft)).collect();
@@ -204,14 +204,14 @@ impl Decode for Decoder {
             }
             "message_stop" => return Ok(self.end()),
             "error" => return Err(Trouble::Failed(Complaint::of(&read::<Failed>(data)?.error))),
-            // A ping, or something new.
+            // Ignores pings and unknown events.
             _ => {}
         }
         Ok(Vec::new())
     }
 }
 
-/// The draft of a block, and what can be told of it already.
+/// Creates the draft of a starting block, and the event for its initial content.
 fn begun(index: usize, block: &RawValue) -> Result<(Draft, Option<ModelEvent>), Trouble> {
     let Kind { r#type: kind } = read(block.get().as_bytes())?;
     if !matches!(kind.as_str(), "text" | "thinking" | "tool_use") {
@@ -236,7 +236,7 @@ fn begun(index: usize, block: &RawValue) -> Result<(Draft, Option<ModelEvent>), 
     })
 }
 
-/// A block of a kind unknown here, with the input that came in pieces.
+/// Adds the streamed input to a block of unknown type.
 fn with_input(raw: &Raw, written: &str) -> Option<Raw> {
     let input: &RawValue = serde_json::from_str(written).ok()?;
     let list = members(raw, &Bounds::default()).ok()?;
@@ -258,7 +258,7 @@ fn stop(reason: Option<&str>) -> Stop {
 }
 
 impl Usage {
-    /// Takes what is said later, which counts from the beginning again.
+    /// Merges later usage values, which are cumulative.
     fn update(&mut self, later: Option<Self>) {
         let later = later.unwrap_or_default();
         self.input_tokens = later.input_tokens.or(self.input_tokens);
@@ -267,7 +267,7 @@ impl Usage {
         self.output_tokens = later.output_tokens.or(self.output_tokens);
     }
 
-    /// What was read is told in three parts: neither of the two of the cache is in the first.
+    /// Sums the three input counts: the API does not include the two cache counts in `input_tokens`.
     fn counted(self) -> Counted {
         let cached = self.cache_read_input_tokens.unwrap_or(0);
         let parts = [self.input_tokens.unwrap_or(0), cached, self.cache_creation_input_tokens.unwrap_or(0)];

@@ -1,13 +1,13 @@
-//! The arguments of a call as a model wrote them, which need not be JSON.
+//! Parsing of call arguments written by a model, which may be malformed.
 
 use wharf_json::{Bounds, Raw};
 
 use crate::conversation::Block;
 
-/// The most bytes that are kept of arguments that are none.
+/// Maximum bytes stored of malformed arguments.
 const LONGEST: usize = 2048;
 
-/// The block of a call whose arguments are this text. Nothing at all means no arguments.
+/// Creates a call block with the arguments in this text. An empty text means no arguments.
 pub(super) fn call(id: String, name: String, text: &str) -> Block {
     let (arguments, malformed) = match object(text) {
         Some(arguments) => (arguments, None),

@@ -1,4 +1,4 @@
-//! OpenAI's chat completions, as OpenAI and many local servers speak them.
+//! Decoder for OpenAI's Chat Completions API, as implemented by OpenAI and many local servers.
 
 mod body;
 
@@ -17,11 +17,11 @@ use crate::conversation::Block;
 
 pub(super) use body::body;
 
-/// Reads the events of one answer. The format says which text is thought, which is said and which belongs to a call, but
-/// not where a block ends: all are whole when the answer is, in this order.
+/// Decodes the events of one response. The format separates reasoning, text and calls, but does not mark the end of a
+/// block. All blocks are emitted at the end of the response, in this order.
 pub(super) struct Decoder {
     source: String,
-    /// What the API calls the answer, for calls that come without an id.
+    /// Id of the response, used for calls without an id.
     answer: String,
     thought: Option<Thought>,
     text: String,
@@ -31,13 +31,13 @@ pub(super) struct Decoder {
     is_over: bool,
 }
 
-/// What was thought, and the member it came in.
+/// Accumulated reasoning, and the member that carried it.
 struct Thought {
     member: &'static str,
     text: String,
 }
 
-/// A call that is not whole yet.
+/// An incomplete call.
 #[derive(Default)]
 struct Call {
     id: String,
@@ -98,7 +98,7 @@ struct PromptDetails {
 }
 
 impl Decoder {
-    /// A decoder for one answer of this source.
+    /// Creates a decoder for one response from this source.
     pub fn new(source: String) -> Self {
         Self {
             source,
@@ -123,7 +123,7 @@ impl Decoder {
                 self.delta(delta, &mut events);
             }
             if let Some(reason) = choice.finish_reason {
-                // A refusal was told before the reason, which is the usual one.
+                // A refusal precedes the finish reason, which is then the usual one.
                 self.stop.get_or_insert(stop(&reason));
             }
         }
@@ -146,7 +146,7 @@ impl Decoder {
         }
     }
 
-    /// Takes what was thought. Some servers send it in two members at once: the one that came first counts.
+    /// Adds reasoning text. Some servers send it in two members at once; only the first one seen is used.
     fn think(&mut self, member: &'static str, text: String) -> Option<ModelEvent> {
         if text.is_empty() {
             return None;
@@ -167,7 +167,7 @@ impl Decoder {
             call.id = id;
         }
         let FunctionDelta { name, arguments } = delta.function.unwrap_or(FunctionDelta { name: None, arguments: None });
-        // Some servers repeat the name with every piece.
+        // Some servers repeat the name in every delta.
         if let Some(name) = name.filter(|name| !name.is_empty() && call.name.is_empty()) {
             call.name = name;
             if call.id.is_empty() {
@@ -181,7 +181,7 @@ impl Decoder {
         }
     }
 
-    /// Where a call belongs that does not say so: a new one, if it has an id of its own, else to the one before.
+    /// Returns the index of a call delta without one: a new index if it has a new id, otherwise the last index.
     fn place(&self, id: Option<&str>) -> usize {
         match (self.calls.last_key_value(), id) {
             (None, _) => 0,
@@ -190,14 +190,14 @@ impl Decoder {
         }
     }
 
-    /// The blocks, what was counted, and the end; once.
+    /// Emits the blocks, the usage and the final event. Only the first call has an effect.
     fn end(&mut self) -> Vec<ModelEvent> {
         if std::mem::replace(&mut self.is_over, true) {
             return Vec::new();
         }
         let calls = std::mem::take(&mut self.calls);
         let stop = match self.stop.take() {
-            // Ollama says so of answers with calls, too.
+            // Ollama also reports `stop` for responses with calls.
             None | Some(Stop::EndTurn) if !calls.is_empty() => Stop::ToolCalls,
             stop => stop.unwrap_or(Stop::EndTurn),
         };
@@ -227,7 +227,7 @@ impl Decode for Decoder {
         }
     }
 
-    /// Some servers leave out the last word. An answer that has a reason to be over is.
+    /// Some servers omit the final `[DONE]`. A response with a finish reason is complete.
     fn ended(&mut self) -> Vec<ModelEvent> {
         if self.stop.is_some() { self.end() } else { Vec::new() }
     }

@@ -1,6 +1,6 @@
-//! The definitions of tools as a provider takes them, and the way back from the names it is given.
+//! Tool definitions encoded for a provider, and the mapping from aliases back to names.
 //!
-//! One tool that cannot be defined is withheld with a reason; a request is never refused for it.
+//! A tool that cannot be encoded is withheld with a reason. It never fails the request.
 
 mod dialect;
 mod schema;
@@ -14,55 +14,55 @@ use wharf_json::Raw;
 
 use super::Format;
 
-/// The most characters a provider takes in a name.
+/// Maximum characters of a tool name accepted by all providers.
 const LONGEST_NAME: usize = 64;
-/// Hexadecimal digits of a hash.
+/// Hexadecimal digits of the hash in an alias.
 const HASH_DIGITS: usize = 8;
 
-/// A tool as the caller knows it.
+/// A tool definition before encoding.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Definition {
-    /// Its name, of any characters.
+    /// Name of the tool, with any characters.
     pub name: String,
-    /// What it does.
+    /// Description of the tool.
     pub description: String,
-    /// The JSON schema of its arguments.
+    /// JSON schema of the arguments.
     pub schema: Raw,
 }
 
-/// A tool as a provider is told of it.
+/// A tool definition as sent to a provider.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Offered {
-    /// What the model calls it.
+    /// Name of the tool as seen by the model.
     pub alias: String,
-    /// What it does.
+    /// Description of the tool.
     pub description: String,
-    /// The schema of its arguments, in what the provider understands of JSON schema.
+    /// Schema of the arguments, restricted to the keywords that the provider supports.
     pub schema: Raw,
 }
 
-/// A tool the provider is not told of.
+/// A tool that is not sent to the provider.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Withheld {
-    /// Its name.
+    /// Name of the tool.
     pub name: String,
-    /// Why.
+    /// Reason for withholding it.
     pub reason: WithheldReason,
 }
 
-/// Why a provider is not told of a tool.
+/// Reason for withholding a tool from a provider.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum WithheldReason {
-    /// Another one has its name.
+    /// Another tool has the same name or alias.
     Twin,
-    /// Its schema is no JSON, or holds a key twice.
+    /// The schema is not valid JSON, or has a duplicate key.
     Invalid,
-    /// Its schema describes something else than an object.
+    /// The schema does not describe an object.
     NotObject,
-    /// Its schema is too large, or grows too large when what it refers to is put in.
+    /// The schema is too large, or becomes too large when its references are resolved.
     TooLarge,
-    /// Its schema refers to itself, or to something that is not in it; the reference, untrusted.
+    /// The schema refers to itself or to a missing definition. Holds the reference: untrusted.
     Reference(String),
 }
 
@@ -81,17 +81,17 @@ impl fmt::Display for WithheldReason {
     }
 }
 
-/// Tools as one provider is told of them.
+/// Tool definitions encoded for one provider.
 #[derive(Debug, Clone, Default)]
 pub struct Compiled {
-    /// Those it is told of, in their order.
+    /// Definitions sent to the provider, in order.
     pub offered: Vec<Offered>,
-    /// Those it is not.
+    /// Tools not sent to the provider.
     pub withheld: Vec<Withheld>,
     names: HashMap<String, String>,
 }
 
-/// Makes definitions fit for a provider.
+/// Encodes definitions for a provider.
 pub fn compile(format: Format, definitions: &[Definition]) -> Compiled {
     let mut compiled = Compiled::default();
     definitions.iter().for_each(|definition| compiled.add(format, definition));
@@ -99,36 +99,37 @@ pub fn compile(format: Format, definitions: &[Definition]) -> Compiled {
 }
 
 impl Offered {
-    /// Bytes of what the provider is told.
+    /// Returns the size in bytes of the definition.
     fn size(&self) -> usize {
         self.alias.len() + self.description.len() + self.schema.as_bytes().len()
     }
 }
 
 impl Compiled {
-    /// The tool that a model means, if it was told of one by that name.
+    /// Returns the name of the tool with this alias.
     pub fn name(&self, alias: &str) -> Option<&str> {
         self.names.get(alias).map(String::as_str)
     }
 
-    /// Whether the provider is told of the tool of this name.
+    /// Reports whether the tool with this name is sent to the provider.
     pub(crate) fn tells_of(&self, name: &str) -> bool {
         self.name(&alias(name)) == Some(name)
     }
 
-    /// Bytes of what the provider is told.
+    /// Returns the size in bytes of all definitions.
     pub(crate) fn size(&self) -> usize {
         self.offered.iter().map(Offered::size).sum()
     }
 
-    /// Adds one more, or withholds it.
+    /// Adds a tool, or withholds it.
     pub(crate) fn add(&mut self, format: Format, definition: &Definition) {
         if let Err(reason) = self.offer(format, definition) {
             self.withheld.push(Withheld { name: definition.name.clone(), reason });
         }
     }
 
-    /// Leaves those of which this holds, by name and bytes. All the others are as if they had never been added.
+    /// Removes all tools not accepted by `wanted`, which gets the name and the size in bytes. Also clears the withheld
+    /// tools.
     pub(crate) fn keep(&mut self, mut wanted: impl FnMut(&str, usize) -> bool) {
         let Self { offered, withheld, names } = self;
         withheld.clear();
@@ -148,9 +149,9 @@ impl Compiled {
     }
 }
 
-/// What a model calls a tool: its name where every provider takes it, else what can be kept of it and a hash.
+/// Returns the alias of a tool: its name if every provider accepts it, otherwise a sanitized prefix with a hash.
 ///
-/// Depends on nothing but the name, so that calls of long ago are called the same, whichever tools there are now.
+/// Depends only on the name, so that earlier calls keep their alias when the set of tools changes.
 pub(super) fn alias(name: &str) -> Cow<'_, str> {
     let fits = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'-');
     if (1..=LONGEST_NAME).contains(&name.len()) && name.bytes().all(fits) {

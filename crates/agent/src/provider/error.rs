@@ -1,4 +1,4 @@
-//! How asking a model can fail. Messages are fragments without secrets; what the API said in them is escaped.
+//! Errors of requests to a model. Messages are fragments without credentials; text from the API is escaped.
 
 use std::time::Duration;
 
@@ -6,9 +6,9 @@ use wharf_net::{BodyError, SendError};
 
 use super::said::Said;
 
-/// Names of the trouble that a conversation has outgrown its model.
+/// Error kinds for a conversation that exceeds the context window.
 const OUTGROWN: [&str; 3] = ["context_length_exceeded", "exceed_context_size_error", "request_too_large"];
-/// How those say it who have no name for it, in small letters.
+/// Lower-case phrases for the same error, for APIs without a specific error kind.
 const OUTGROWN_WORDS: [&str; 10] = [
     "context length",
     "context limit",
@@ -22,85 +22,85 @@ const OUTGROWN_WORDS: [&str; 10] = [
     "prompt is too long",
 ];
 
-/// Why there is no answer, or no whole one.
+/// Error: a request has no response, or an incomplete one.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum ModelError {
-    /// The key has characters that no header can have.
+    /// The key contains characters that are invalid in a header.
     #[error("the key of the model API cannot be put into a header")]
     BadKey,
-    /// A header of the configuration is none.
+    /// A configured header is not valid.
     #[error("`{0}` is not a header that can be sent to the model API")]
     BadHeader(String),
-    /// The request cannot be written, because something in the conversation is no JSON after all.
+    /// The request cannot be serialized, because the conversation contains invalid JSON.
     #[error("the request cannot be written: {0}")]
     Unwritable(String),
-    /// The API was not reached.
+    /// The API could not be reached.
     #[error("the model API was not reached")]
     Send(#[source] SendError),
-    /// The API wants a key, and there is none.
+    /// The API requires a key, and none is configured.
     #[error("{host} wants a key, and none is set; the usual place is `{variable}`: {said}")]
     KeyMissing {
-        /// Whom was asked.
+        /// Host of the API.
         host: String,
-        /// Where the key is usually kept.
+        /// Environment variable that usually holds the key.
         variable: &'static str,
-        /// What the API says.
+        /// Error message of the API.
         said: Said,
     },
-    /// The API does not take the key.
+    /// The API rejects the key.
     #[error("{host} does not take the key it was given; the usual place is `{variable}`: {said}")]
     KeyRefused {
-        /// Whom was asked.
+        /// Host of the API.
         host: String,
-        /// Where the key is usually kept.
+        /// Environment variable that usually holds the key.
         variable: &'static str,
-        /// What the API says.
+        /// Error message of the API.
         said: Said,
     },
-    /// The API does not take the request, or not now.
+    /// The API rejects the request, possibly only temporarily.
     #[error("the model API answered {status}: {said}")]
     Refused {
         /// The HTTP status.
         status: u16,
-        /// What the API says.
+        /// Error message of the API.
         said: Said,
-        /// When it wants to be asked again.
+        /// Delay after which the API asks to retry.
         retry_after: Option<Duration>,
     },
-    /// The API gave up in the middle of its answer.
+    /// The API reported a failure during the response.
     #[error("the model API broke its answer off: {0}")]
     Failed(Said),
-    /// What came instead of a stream.
+    /// The response is not an event stream.
     #[error("the model API answered with something that is no stream of events: {0}")]
     NoStream(Said),
-    /// The connection broke in the middle of the answer.
+    /// The connection broke during the response.
     #[error("the answer of the model could not be read")]
     Body(#[source] BodyError),
-    /// The stream ended in the middle of the answer.
+    /// The stream ended before the response was complete.
     #[error("the answer of the model ended before it was whole")]
     Incomplete,
-    /// Nothing came for too long.
+    /// The API sent no data within the timeout.
     #[error("the model API has said nothing for {} s", .0.as_secs())]
     Silent(Duration),
-    /// An event, or the whole answer, is too large.
+    /// An event, or the whole response, exceeds its size limit.
     #[error("{what} is larger than {limit} bytes")]
     TooLarge {
-        /// Which of them.
+        /// Describes the oversized part.
         what: &'static str,
-        /// How large it may be.
+        /// The limit in bytes.
         limit: usize,
     },
-    /// An event is not what the format says.
+    /// An event does not match the format.
     #[error("the model API sent an event that cannot be read: {0}")]
     Unreadable(String),
 }
 
 impl ModelError {
-    /// Whether the same request may fare better later.
+    /// Reports whether the same request may succeed later.
     pub fn is_retryable(&self) -> bool {
         match self {
-            // llama.cpp says so with a 500.
+            // llama.cpp reports a full context with status 500.
             _ if self.is_outgrown() => false,
             Self::Send(error) => error.may_pass(),
             Self::Refused { status, said, .. } => matches!(status, 429 | 500..=599) && !said.is_about_money(),
@@ -110,16 +110,16 @@ impl ModelError {
         }
     }
 
-    /// Whether somebody has to set a key, or another one.
+    /// Reports whether a key has to be set or replaced.
     pub fn needs_key(&self) -> bool {
         matches!(self, Self::KeyMissing { .. } | Self::KeyRefused { .. } | Self::BadKey)
     }
 
-    /// Whether the conversation has grown too long for the model.
+    /// Reports whether the conversation exceeds the model's context window.
     pub fn is_outgrown(&self) -> bool {
         let said = match self {
             Self::Refused { status: 413, .. } => return true,
-            // Who has too much to do speaks of tokens as well, and not of these.
+            // Messages about rate limits and overload also mention tokens and context.
             Self::Refused { status: 429 | 503 | 529, .. } => return false,
             Self::Refused { said, .. } | Self::Failed(said) => said,
             _ => return false,
@@ -129,8 +129,9 @@ impl ModelError {
         is_named || OUTGROWN_WORDS.iter().any(|words| text.contains(words))
     }
 
-    /// Whether the API may have refused the request for a picture in it. Each says so in its own way, if at all: with any
-    /// status that does not mean something else, and where it does (OpenRouter's 404) or there is none, in words.
+    /// Reports whether the API may have rejected the request because of an image. Providers report this differently:
+    /// most use an otherwise unspecific status. For status 404 (OpenRouter) and for errors without a status, the text
+    /// must mention images.
     pub fn may_mind_pictures(&self) -> bool {
         match self {
             Self::Refused { status: 404, said, .. } | Self::Failed(said) => said.text.to_lowercase().contains("image"),
@@ -139,7 +140,7 @@ impl ModelError {
         }
     }
 
-    /// How long the API wants to be left alone.
+    /// Returns the delay after which the API asks to retry.
     pub fn retry_after(&self) -> Option<Duration> {
         match self {
             Self::Refused { retry_after, .. } => *retry_after,

@@ -1,4 +1,4 @@
-//! What a model says, piece by piece, whatever its API calls it.
+//! Events of a model response, independent of the API format.
 
 use std::time::Duration;
 
@@ -12,100 +12,101 @@ use super::error::ModelError;
 use super::said::{Complaint, shown};
 use crate::conversation::Block;
 
-/// How much structure one event may have. The last one of a long answer may hold all of it again.
+/// Structural limits of one event. The last event of a long response may repeat all of its content.
 const BOUNDS: Bounds = Bounds { depth: 100, nodes: 200_000 };
-/// The most characters of why an event cannot be read, which may be said in its own words.
+/// Maximum characters of a decoding error, which may quote the event.
 const LONGEST_WHY: usize = 200;
 
-/// One piece of an answer. Every string is untrusted.
+/// An event of a response. All strings are untrusted.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum ModelEvent {
-    /// The API has too much to do, or is not well, and is asked again after a while. Comes before an answer, never in one.
+    /// The API is overloaded or failing, and the request is retried after a delay. Occurs only before a response.
     Waiting {
-        /// How long that is.
+        /// The delay.
         time: Duration,
-        /// What the API said.
+        /// The error returned by the API.
         because: ModelError,
     },
-    /// More text.
+    /// A piece of text.
     TextDelta(String),
-    /// More of what the model thinks, as far as it is shown.
+    /// A piece of the visible reasoning.
     ThinkingDelta(String),
-    /// The model begins to write a call.
+    /// A tool call begins.
     ToolCallBegun {
-        /// Tells the calls of one answer apart.
+        /// Index of the call within the response.
         index: usize,
-        /// What its result has to be marked with.
+        /// Id that the result must carry.
         id: String,
-        /// The tool, by the name it was defined with.
+        /// Name of the tool as in its definition.
         name: String,
     },
-    /// More of the arguments of a call.
+    /// A piece of a call's arguments.
     ToolCallDelta {
-        /// Which call.
+        /// Index of the call within the response.
         index: usize,
-        /// A piece of JSON text.
+        /// A piece of the JSON text.
         json: String,
     },
-    /// A block is whole. The blocks of an answer come in the order in which they have to be sent back.
+    /// A block is complete. Blocks arrive in the order in which they must be sent back.
     BlockDone(Block),
-    /// What was counted, once per answer where the API says so.
+    /// Token usage. Occurs once per response, if the API reports it.
     Usage {
-        /// Tokens that were read, those of the cache included.
+        /// Input tokens, including cached ones.
         input: u64,
-        /// Tokens that were written.
+        /// Output tokens.
         output: u64,
-        /// Tokens that were read from a cache.
+        /// Input tokens read from the cache.
         cached: u64,
     },
-    /// The answer is whole.
+    /// The response is complete.
     Done {
-        /// Why it ended.
+        /// Reason for the end.
         stop: Stop,
     },
 }
 
-/// Why an answer ended.
+/// Reason for the end of a response.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Stop {
-    /// The model is done.
+    /// The model finished.
     EndTurn,
-    /// It waits for the results of its calls.
+    /// The model waits for the results of its calls.
     ToolCalls,
-    /// There was no room for more.
+    /// The output token limit or the context window is exhausted.
     MaxTokens,
-    /// It, or somebody in between, did not want to.
+    /// The model or a content filter refused.
     Refused,
-    /// It wants to be sent its own answer back, and goes on.
+    /// The model paused. It continues when its own response is sent back.
     Paused,
-    /// For a reason unknown here.
+    /// A reason unknown to this client.
     Other(String),
 }
 
-/// Reads the events of one answer. Pure: bytes in, events out.
+/// Decodes the events of one response. Pure: bytes in, events out.
 pub(super) trait Decode: Send {
-    /// Takes the data of one event of the stream.
+    /// Decodes the data of one event of the stream.
     fn event(&mut self, data: &Bytes) -> Result<Vec<ModelEvent>, Trouble>;
 
-    /// Gives what is left when the stream has ended: nothing, unless the format has no last word of its own.
+    /// Returns the remaining events at the end of the stream. Empty unless the format allows a stream without a final
+    /// event.
     fn ended(&mut self) -> Vec<ModelEvent> {
         Vec::new()
     }
 }
 
-/// Why an answer cannot be read on, as the API has it: anything may be in it.
+/// A failure to decode a response. Not redacted: may contain credentials.
 #[derive(Debug)]
 pub(super) enum Trouble {
-    /// The API says that it gives up.
+    /// The API reports a failure.
     Failed(Complaint),
-    /// An event is not what the format says.
+    /// An event does not match the format.
     Unreadable(String),
 }
 
 impl Trouble {
-    /// What can be told of it.
+    /// Converts the failure to an error without credentials.
     pub fn told(&self, redactor: &Redactor) -> ModelError {
         match self {
             Self::Failed(complaint) => ModelError::Failed(complaint.told(redactor)),
@@ -114,18 +115,18 @@ impl Trouble {
     }
 }
 
-/// Reads the data of one event.
+/// Decodes the data of one event.
 pub(super) fn read<'a, T: Deserialize<'a>>(data: &'a [u8]) -> Result<T, Trouble> {
     BOUNDS.check(data).map_err(|bound| Trouble::Unreadable(bound.to_string()))?;
     serde_json::from_slice(data).map_err(|error| Trouble::Unreadable(error.to_string()))
 }
 
-/// Keeps a part of an event as it came.
+/// Copies a part of an event unchanged.
 pub(super) fn carried(part: &RawValue) -> Result<Raw, Trouble> {
     Raw::parse(part.get().to_owned()).map_err(|error| Trouble::Unreadable(error.to_string()))
 }
 
-/// What was counted so far.
+/// Token usage so far.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(super) struct Counted {
     pub input: u64,

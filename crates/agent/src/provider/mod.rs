@@ -1,6 +1,6 @@
-//! Models behind an API: three formats, one kind of event.
+//! Clients for model APIs: three formats, one event type.
 //!
-//! Owns what goes over the wire and nothing of what to do about it: whoever holds the conversation decides that.
+//! Covers the communication only. The agent loop decides how to react to responses and errors.
 
 mod anthropic;
 mod arguments;
@@ -33,77 +33,77 @@ pub use model::Model;
 pub use said::Said;
 pub use stream::Stream;
 
-/// The version of Anthropic's API that is spoken here.
+/// Version of Anthropic's API used by this client.
 const ANTHROPIC_VERSION: &str = "2023-06-01";
 
-/// What an API speaks.
+/// Format of a model API.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Format {
-    /// Anthropic's messages.
+    /// Anthropic's Messages API.
     Anthropic,
-    /// OpenAI's chat completions, which most local servers speak as well.
+    /// OpenAI's Chat Completions API, also supported by most local servers.
     ChatCompletions,
-    /// OpenAI's responses.
+    /// OpenAI's Responses API.
     Responses,
 }
 
-/// Where a model is, and how it is asked.
+/// Address, credentials and settings of a model.
 #[derive(Debug, Clone)]
 pub struct Provider {
-    /// What is spoken there.
+    /// Format of the API.
     pub format: Format,
-    /// Where the API begins, with or without its `/v1`.
+    /// Base URL of the API, with or without `/v1`.
     pub base_url: Url,
-    /// What opens it; local servers need none.
+    /// API key; local servers need none.
     pub key: Option<Secret>,
-    /// Which model.
+    /// Name of the model.
     pub model: String,
-    /// The most tokens of an answer, thinking included.
+    /// Maximum tokens of a response, including reasoning.
     pub max_tokens: u32,
-    /// What goes with every request besides. These win over headers of the same name.
+    /// Additional headers of every request. They override headers with the same name.
     pub headers: Vec<(String, Secret)>,
 }
 
-/// What a model is asked.
+/// A request to a model.
 #[derive(Debug, Clone, Copy)]
 pub struct Request<'a> {
-    /// What was said so far.
+    /// The conversation so far.
     pub conversation: &'a Conversation,
-    /// What the model may call, compiled for its format.
+    /// Tools that the model may call, compiled for its format.
     pub tools: &'a Arc<Compiled>,
-    /// Whether it has to.
+    /// Constraint on tool calls.
     pub tool_choice: ToolChoice<'a>,
-    /// How much it is to think before it speaks; `None` leaves that to the model.
+    /// Reasoning effort. `None` uses the model's default.
     pub effort: Option<Effort>,
 }
 
-/// Whether a model may call tools.
+/// Constraint on a model's tool calls.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum ToolChoice<'a> {
-    /// As it likes.
+    /// The model decides.
     #[default]
     Auto,
-    /// It may not.
+    /// No calls.
     Never,
-    /// It has to call one.
+    /// At least one call of any tool.
     Any,
-    /// It has to call this one.
+    /// A call of this tool.
     Tool(&'a str),
 }
 
-/// How much a model is to think before it speaks.
+/// Reasoning effort of a model.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Effort {
-    /// A little.
+    /// Low effort.
     Low,
-    /// Some.
+    /// Medium effort.
     Medium,
-    /// Much.
+    /// High effort.
     High,
 }
 
 impl Format {
-    /// Where the key is usually kept in the environment.
+    /// Returns the environment variable that usually holds the key.
     pub fn key_variable(self) -> &'static str {
         match self {
             Self::Anthropic => "ANTHROPIC_API_KEY",
@@ -141,7 +141,7 @@ impl Effort {
 }
 
 impl Provider {
-    /// Names who wrote a raw block: the format, the host it came from, and the model there.
+    /// Identifies the origin of a raw block: the format, the host and the model.
     pub fn source(&self) -> String {
         let (host, model) = (self.base_url.host_str().unwrap_or_default(), &self.model);
         match self.base_url.port() {
@@ -150,8 +150,8 @@ impl Provider {
         }
     }
 
-    /// Where requests go. An address without a path gets the usual `v1`, and so does one of Anthropic's format that does
-    /// not end in it, because there nobody writes it down.
+    /// Returns the URL for requests. Appends `v1` to a base URL without a path, and in Anthropic's format to every base
+    /// URL that does not end in it, because it is usually omitted there.
     fn endpoint(&self) -> Url {
         let mut url = self.base_url.clone();
         let base = url.path().trim_end_matches('/').to_owned();
@@ -185,7 +185,7 @@ impl Provider {
         Ok(headers)
     }
 
-    /// Hides what opens the API: the key, what the headers carry, and what stands in the address.
+    /// Returns a redactor for the credentials: the key, the values of the headers, and secrets in the URL.
     fn redactor(&self) -> Redactor {
         let mut spec = HttpSpec::new(self.base_url.clone());
         spec.headers.clone_from(&self.headers);
@@ -193,8 +193,8 @@ impl Provider {
         Redactor::for_address(&spec)
     }
 
-    /// Whether OpenAI itself is asked, and not one of the many who speak its formats: some of what it takes, or insists
-    /// on, is unknown to the others.
+    /// Reports whether the API is OpenAI's own. Compatible servers do not support some parameters that OpenAI accepts
+    /// or requires.
     fn is_openai(&self) -> bool {
         self.base_url.host_str().is_some_and(|host| host == "openai.com" || host.ends_with(".openai.com"))
     }

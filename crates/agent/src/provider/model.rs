@@ -1,4 +1,4 @@
-//! One model: what it is asked, and how often.
+//! A model client with retries.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -17,52 +17,60 @@ use super::said::Complaint;
 use super::stream::{PATIENCE, Reading, Stream};
 use super::{Format, Provider, Request, anthropic, chat, responses};
 
-/// What is read of an answer that is none.
+/// Maximum bytes read of a response that is not an event stream.
 const EXCERPT: usize = 16 << 10;
 
-/// A model that can be asked. Cheap to clone, apart from its headers.
+/// A client for one model. Cheap to clone, apart from its headers.
 #[derive(Clone)]
 pub struct Model {
     provider: Provider,
     headers: HeaderMap,
-    /// Hides what opens the API, wherever it is repeated.
+    /// Redacts the API's credentials.
     redactor: Arc<Redactor>,
     net: Net,
-    /// Whether the API has said that this model has no thoughts to give out. Clones share it.
+    /// Set once the API reports that this model does not support encrypted reasoning. Shared by clones.
     is_thoughtless: Arc<AtomicBool>,
 }
 
 impl Model {
-    /// Makes a model of what is known about it. Dials nobody.
+    /// Creates a client. Does not connect.
     ///
-    /// Fails where the key or a header cannot be sent.
+    /// # Errors
+    ///
+    /// Fails if the key or a header is not a valid header value.
     pub fn open(provider: Provider, net: Net) -> Result<Self, ModelError> {
         let (headers, redactor) = (provider.headers()?, Arc::new(provider.redactor()));
         Ok(Self { provider, headers, redactor, net, is_thoughtless: Arc::default() })
     }
 
-    /// Where the model is, and how it is asked.
+    /// Returns the provider configuration.
     pub fn provider(&self) -> &Provider {
         &self.provider
     }
 
-    /// The same model, whose answers have at most this many tokens, or fewer where it was so before.
+    /// Lowers the output token limit to `max_tokens`, if it is higher.
     #[must_use]
     pub fn limited_to(mut self, max_tokens: u32) -> Self {
         self.provider.max_tokens = self.provider.max_tokens.min(max_tokens);
         self
     }
 
-    /// Asks the model and gives its answer as soon as that begins.
+    /// Sends a request and returns the response stream once it begins.
     ///
-    /// An API that has too much to do, or breaks off, is asked again, up to five times, as long as nothing of an answer has
-    /// come.
-    /// Dropped while it waits, the request may or may not have left.
+    /// Retries up to five times if the API is overloaded or the connection breaks before the first event.
+    ///
+    /// # Errors
+    ///
+    /// Fails if the request cannot be sent, if the API rejects it, or after the last retry.
+    ///
+    /// # Cancel safety
+    ///
+    /// If the future is dropped, the request may or may not have been sent.
     pub async fn stream(&self, request: Request<'_>) -> Result<Stream, ModelError> {
         self.stream_telling(request, |_| {}).await
     }
 
-    /// The same, telling of every [wait](ModelEvent::Waiting) when it begins.
+    /// Same as [`Model::stream`], and reports every [retry delay](ModelEvent::Waiting) when it begins.
     pub async fn stream_telling(
         &self,
         request: Request<'_>,
@@ -142,14 +150,14 @@ impl Model {
     }
 }
 
-/// Whether a model was asked for thoughts that it does not have. Nobody but OpenAI knows which of its models think, and
-/// these are its words.
+/// Reports whether the API rejected the request for encrypted reasoning. Only OpenAI knows which of its models support
+/// it, so this matches the text of its error.
 fn has_no_thoughts(error: &ModelError) -> bool {
     let ModelError::Refused { status: 400, said, .. } = error else { return false };
     said.text.contains("Encrypted content is not supported")
 }
 
-/// Whether an answer is a stream. One that does not say what it is may be.
+/// Reports whether a response is an event stream. A missing content type is accepted.
 fn is_stream(headers: &HeaderMap) -> bool {
     let kind = headers.get(header::CONTENT_TYPE).map(|kind| kind.as_bytes().to_ascii_lowercase());
     kind.is_none_or(|kind| kind.starts_with(b"text/event-stream"))

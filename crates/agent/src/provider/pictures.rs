@@ -1,8 +1,8 @@
-//! Results and their pictures, for the formats of OpenAI, whose results are a text.
+//! Tool results with images for OpenAI's formats, which only allow text in a result.
 
 use crate::conversation::ResultBlock;
 
-/// The text of a result. There is no mark for a failure, so that the text says so.
+/// Returns the text of a result. The text states a failure, because the format has no error flag.
 pub(super) fn result_text(content: &[ResultBlock], is_error: bool) -> String {
     let texts = content.iter().map(|block| match block {
         ResultBlock::Text(text) => text.as_str(),
@@ -12,7 +12,7 @@ pub(super) fn result_text(content: &[ResultBlock], is_error: bool) -> String {
     if is_error { format!("The tool failed: {text}") } else { text }
 }
 
-/// The pictures of a result as parts of a message, behind one that says whose they are; nothing where there are none.
+/// Returns the images of a result as message parts, after a part that names the call. Empty if there are no images.
 pub(super) fn pictures<T>(
     id: &str,
     content: &[ResultBlock],
@@ -28,7 +28,7 @@ pub(super) fn pictures<T>(
     heading.into_iter().chain(images).collect()
 }
 
-/// A picture as an address that holds it.
+/// Returns an image as a data URL.
 pub(super) fn data_url(media_type: &str, data: &str) -> String {
     format!("data:{media_type};base64,{data}")
 }

@@ -1,4 +1,4 @@
-//! OpenAI's responses: a conversation in, its events out.
+//! Decoder for OpenAI's Responses API.
 
 mod body;
 
@@ -15,7 +15,7 @@ use crate::conversation::Block;
 
 pub(super) use body::{Thoughts, body};
 
-/// Reads the events of one answer.
+/// Decodes the events of one response.
 pub(super) struct Decoder {
     source: String,
     begun: Vec<Begun>,
@@ -24,8 +24,8 @@ pub(super) struct Decoder {
     has_refused: bool,
 }
 
-/// A call that was begun; its place here is its index. What belongs to it says so by one of the two: llama.cpp does not
-/// count its items.
+/// A started call; its position in the list is its index. Later events refer to it by either field: llama.cpp sends no
+/// output index.
 struct Begun {
     output: Option<usize>,
     item: Option<String>,
@@ -50,7 +50,7 @@ struct ItemEvent<'a> {
     item: &'a RawValue,
 }
 
-/// What a message or a call says.
+/// Members of a message or call item.
 #[derive(Default, Deserialize)]
 #[serde(default)]
 struct Item {
@@ -94,7 +94,7 @@ struct InputDetails {
 }
 
 impl Decoder {
-    /// A decoder for one answer of this source.
+    /// Creates a decoder for one response from this source.
     pub fn new(source: String) -> Self {
         Self { source, begun: Vec::new(), blocks: 0, has_calls: false, has_refused: false }
     }
@@ -135,7 +135,7 @@ impl Decoder {
         Ok(block.map(ModelEvent::BlockDone))
     }
 
-    /// The text of a message, refusals included.
+    /// Returns the text of a message, including refusals.
     fn message(&mut self, content: &Value) -> Option<Block> {
         let mut text = String::new();
         for part in content.as_array().into_iter().flatten() {
@@ -163,7 +163,7 @@ impl Decoder {
     fn end(&mut self, data: &[u8]) -> Result<Vec<ModelEvent>, Trouble> {
         let LastEvent { response } = read(data)?;
         let mut events = Vec::new();
-        // Where no item was told of by itself, all of them are here.
+        // If no item arrived as a separate event, the final event contains all of them.
         if self.blocks == 0 {
             for item in &response.output {
                 events.extend(self.finish(item)?);
@@ -189,7 +189,7 @@ impl Decoder {
 
 impl Decode for Decoder {
     fn event(&mut self, data: &Bytes) -> Result<Vec<ModelEvent>, Trouble> {
-        // Some servers end the stream as chat completions do.
+        // Some servers end the stream like Chat Completions.
         if data.trim_ascii() == b"[DONE]" {
             return Ok(Vec::new());
         }
@@ -210,14 +210,15 @@ impl Decode for Decoder {
                 return Err(Trouble::Failed(Complaint::of(&error.unwrap_or_default())));
             }
             "error" => return Err(Trouble::Failed(error(&read(data)?))),
-            // The many in between, or something new.
+            // Ignores the other events, including unknown ones.
             _ => None,
         };
         Ok(event.into_iter().collect())
     }
 }
 
-/// What an event of trouble says: in a member of its own, or beside its type, which is then no kind of trouble.
+/// Parses an error event: the error is a member of its own, or the event itself. In the latter case the `type` is not
+/// an error kind.
 fn error(event: &Value) -> Complaint {
     if let Some(error) = event.get("error").filter(|error| !error.is_null()) {
         return Complaint::of(error);

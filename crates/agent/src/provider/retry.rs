@@ -1,4 +1,4 @@
-//! When to ask again. Pure: the clock and the seed come in as values.
+//! Retry policy. Pure: the clock and the seed are parameters.
 
 use std::time::{Duration, SystemTime};
 
@@ -6,17 +6,17 @@ use wharf_net::{HeaderMap, SendError, header};
 
 use super::error::ModelError;
 
-/// How often one request is made again.
+/// Maximum retries of one request.
 const MOST: u32 = 5;
-/// The first wait, before it is spread, and the longest.
+/// Initial backoff before jitter, and maximum backoff.
 const FIRST: Duration = Duration::from_millis(500);
 const LONGEST: Duration = Duration::from_secs(30);
-/// The longest an API may ask to be left alone before it is given up instead.
+/// Maximum `Retry-After` delay. A longer one ends the retries.
 const LONGEST_ASKED: Duration = Duration::from_secs(60);
-/// A time that is further away than anybody waits.
+/// Upper bound of a parsed delay.
 const FOR_EVER: Duration = Duration::from_secs(365 * 24 * 3600);
 
-/// The attempts at one request that were made in vain.
+/// Retry state of one request.
 #[derive(Debug)]
 pub(super) struct Retries {
     made: u32,
@@ -28,9 +28,9 @@ impl Retries {
         Self { made: 0, dice: seed | 1 }
     }
 
-    /// How long to wait after this error before the next attempt; nothing where there is to be none.
+    /// Returns the delay before the next attempt, or `None` if the request must not be retried.
     pub fn wait(&mut self, error: &ModelError) -> Option<Duration> {
-        // Who cannot be dialled at all, or says nothing for minutes, has to be looked after by somebody.
+        // An API that cannot be connected to, or sends no data for minutes, does not recover by a retry.
         let passes = !matches!(error, ModelError::Silent(_)) && !is_undialled(error) && error.is_retryable();
         if !passes || self.made == MOST {
             return None;
@@ -42,7 +42,7 @@ impl Retries {
         }
     }
 
-    /// Between half of a wait and all of it, so that those who were turned away together do not come back together.
+    /// Adds jitter: returns between half of the delay and the full delay, so that clients do not retry simultaneously.
     fn spread(&mut self, wait: Duration) -> Duration {
         self.dice ^= self.dice << 13;
         self.dice ^= self.dice >> 7;
@@ -56,7 +56,7 @@ fn is_undialled(error: &ModelError) -> bool {
     matches!(error, ModelError::Send(error) if !matches!(error, SendError::Broken(_)))
 }
 
-/// How long an API asks to be left alone: in seconds or until a date.
+/// Parses a `Retry-After` header, in seconds or as a date.
 pub(super) fn retry_after(headers: &HeaderMap, now: SystemTime) -> Option<Duration> {
     let text = headers.get(header::RETRY_AFTER)?.to_str().ok()?.trim();
     if !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit()) {

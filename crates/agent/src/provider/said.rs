@@ -1,4 +1,4 @@
-//! What an API says when it does not answer, in whichever of the usual forms.
+//! Parsing of API error messages in their various formats.
 
 use std::fmt;
 
@@ -7,30 +7,30 @@ use serde_json::Value;
 use wharf_json::Bounds;
 use wharf_spec::{Redactor, Untrusted};
 
-/// The most characters of what an API says.
+/// Maximum characters of an error message.
 const LONGEST: usize = 500;
-/// The most characters of what it calls that.
+/// Maximum characters of an error kind.
 const LONGEST_KIND: usize = 80;
 const BOUNDS: Bounds = Bounds { depth: 32, nodes: 10_000 };
 
-/// What an API says is wrong; escaped and bounded, and without what opens the API.
+/// An error message of an API, escaped, bounded and without credentials.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Said {
-    /// What it calls that, as `overloaded_error`.
+    /// Error kind, such as `overloaded_error`.
     pub kind: Option<String>,
-    /// What it says about it.
+    /// Error text.
     pub text: String,
 }
 
-/// The same as it came: anything may be in it.
+/// An error message as received, which may contain credentials.
 #[derive(Debug, Default)]
 pub(super) struct Complaint {
     kind: Option<String>,
     text: String,
 }
 
-/// The members of an error, wherever it stands. A code may be a number.
+/// Members of an error object. A code may be a number.
 #[derive(Default, Deserialize)]
 #[serde(default)]
 struct Members {
@@ -40,7 +40,7 @@ struct Members {
 }
 
 impl Complaint {
-    /// What the body of an answer says, or all of it where that is in no form known here.
+    /// Parses the body of an error response. Uses the whole body as the text if its format is unknown.
     pub fn of_body(body: &[u8]) -> Self {
         let value = BOUNDS.check(body).ok().and_then(|()| serde_json::from_slice::<Value>(body).ok());
         let complaint = value.as_ref().map(|value| Self::of(value.get("error").unwrap_or(value)));
@@ -48,19 +48,19 @@ impl Complaint {
         complaint.unwrap_or_else(|| Self { kind: None, text: String::from_utf8_lossy(body).trim().to_owned() })
     }
 
-    /// What an error says: a text, or an object with a message and a code or a type.
+    /// Parses an error: a string, or an object with a message and a code or a type.
     pub fn of(error: &Value) -> Self {
         if let Value::String(text) = error {
             return Self { kind: None, text: text.clone() };
         }
         let members = Members::deserialize(error).unwrap_or_default();
         let text = |value: Option<Value>| value.as_ref().and_then(Value::as_str).map(str::to_owned);
-        // A code is what a type is one kind of, where there are both.
+        // The code is more specific than the type.
         let kind = text(members.code).or(text(members.r#type));
         Self { kind, text: text(members.message).unwrap_or_default() }
     }
 
-    /// What can be told of it.
+    /// Returns the message redacted, escaped and bounded.
     pub fn told(&self, redactor: &Redactor) -> Said {
         let kind = self.kind.as_deref().map(|kind| shown(kind, LONGEST_KIND, redactor));
         Said { kind, text: shown(&self.text, LONGEST, redactor) }
@@ -68,13 +68,13 @@ impl Complaint {
 }
 
 impl Said {
-    /// Whether the API has too much to do, or is not well.
+    /// Reports whether the API is overloaded or temporarily failing.
     pub(super) fn is_overload(&self) -> bool {
         let known = ["overloaded_error", "api_error", "rate_limit_error", "rate_limit_exceeded", "server_error"];
         self.kind.as_deref().is_some_and(|kind| known.contains(&kind))
     }
 
-    /// Whether what is used up does not come back by waiting.
+    /// Reports whether a quota is exhausted that waiting does not restore.
     pub(super) fn is_about_money(&self) -> bool {
         self.kind.as_deref() == Some("insufficient_quota")
     }
@@ -91,7 +91,7 @@ impl fmt::Display for Said {
     }
 }
 
-/// What can be told of a text of the API's. Secrets go first: half of one is none that could be found.
+/// Redacts, escapes and truncates a text. Redacts first, because a truncated secret would not be recognized.
 pub(super) fn shown(text: &str, limit: usize, redactor: &Redactor) -> String {
     Untrusted::new(redactor.redact(text)).shortened(limit).to_string()
 }

@@ -1,4 +1,4 @@
-//! What the tests of all formats begin with.
+//! Shared fixtures for the tests of all formats.
 
 use std::sync::Arc;
 
@@ -8,19 +8,19 @@ use wharf_json::Raw;
 use super::{Compiled, Definition, Format, Provider, compile};
 use crate::conversation::{Block, Conversation, ResultBlock, Role, Turn};
 
-/// A provider without a key, whose model is no one's in particular.
+/// Returns a provider without a key.
 pub(super) fn provider(format: Format, base_url: &str) -> Provider {
     let base_url = Url::parse(base_url).unwrap();
     Provider { format, base_url, key: None, model: "small".into(), max_tokens: 4096, headers: Vec::new() }
 }
 
-/// The tool `add`.
+/// Returns definitions with one tool, `add`.
 pub(super) fn tools(format: Format) -> Arc<Compiled> {
     let tool = Definition { name: "add".into(), description: "Adds.".into(), schema: Raw::empty_object() };
     Arc::new(compile(format, &[tool]))
 }
 
-/// The person wants something added, the model has said this, and these are the results of its calls; the person goes on.
+/// Returns a conversation of three turns: a user message, these model blocks, and these results with another message.
 pub(super) fn conversation(said: Vec<Block>, results: Vec<Block>) -> Conversation {
     let text = |text: &str| Block::Text(text.into());
     let answered = [vec![text("and now?")], results].concat();

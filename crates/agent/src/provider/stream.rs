@@ -1,4 +1,4 @@
-//! An answer while it is written: bytes in, events out, both bounded.
+//! A response stream: bounded bytes in, events out.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -13,14 +13,14 @@ use super::error::ModelError;
 use super::event::{Decode, ModelEvent};
 use crate::conversation::Block;
 
-/// Bytes of one event.
+/// Maximum bytes of one event.
 const LARGEST_EVENT: usize = 4 << 20;
-/// Bytes of a whole answer.
+/// Maximum bytes of a response.
 const LARGEST_ANSWER: usize = 32 << 20;
-/// How long an API may say nothing. A model on a small machine reads a long conversation for minutes before it answers.
+/// Timeout without data. Local models may process a long conversation for minutes before they respond.
 pub(super) const PATIENCE: Duration = Duration::from_secs(600);
 
-/// An answer while it is written. Dropped before its end, it closes the connection, and the API stops writing.
+/// A response stream. Dropping it closes the connection, which stops the generation.
 pub struct Stream {
     body: Body,
     reading: Reading,
@@ -31,9 +31,7 @@ impl Stream {
         Self { body, reading }
     }
 
-    /// The next event; nothing after [`ModelEvent::Done`] or an error.
-    ///
-    /// Dropped while it waits, nothing is lost.
+    /// Returns the next event, or `None` after [`ModelEvent::Done`] or an error. Cancel-safe.
     pub async fn next(&mut self) -> Option<Result<ModelEvent, ModelError>> {
         loop {
             if let Some(event) = self.reading.next() {
@@ -46,7 +44,7 @@ impl Stream {
         }
     }
 
-    /// Waits for the first event and keeps it. An error that comes instead is taken out.
+    /// Waits for the first event and puts it back. Returns an error if the stream begins with one.
     pub(super) async fn begin(&mut self) -> Result<(), ModelError> {
         match self.next().await {
             Some(Ok(event)) => self.reading.ready.push_front(Ok(event)),
@@ -66,13 +64,13 @@ impl Stream {
     }
 }
 
-/// What was read of an answer. Pure: no clock, no I/O.
+/// Decoder state of a response. Pure: no clock, no I/O.
 pub(super) struct Reading {
     parser: SseParser,
     decoder: Box<dyn Decode>,
     tools: Arc<Compiled>,
     redactor: Arc<Redactor>,
-    /// As many as one piece of the answer holds.
+    /// Decoded events of the last chunk.
     ready: VecDeque<Result<ModelEvent, ModelError>>,
     bytes: usize,
     is_over: bool,
@@ -129,7 +127,7 @@ impl Reading {
         self.ready.push_back(Err(error));
     }
 
-    /// The same with the tool's own name, where the model was told of such a tool.
+    /// Replaces the alias of a tool by its name, if the alias is known.
     fn named(&self, mut event: ModelEvent) -> ModelEvent {
         let name = match &mut event {
             ModelEvent::ToolCallBegun { name, .. } => name,

@@ -1,24 +1,24 @@
-//! One answer of the model while it comes.
+//! A model response while it is received.
 
 use std::collections::{HashMap, HashSet};
 
 use crate::conversation::Block;
 
-/// The most calls that are made of an answer that became too long.
+/// Maximum calls executed from a response that reached its token limit.
 const MOST_OF_TOO_LONG: usize = 16;
 
 pub(super) const TOO_LONG: &str = "not carried out: the answer was longer than it may be";
 const MADE_ALREADY: &str = "not carried out: the same answer makes this very call already";
 const TOO_MANY: &str = "not carried out: the answer was longer than it may be, and makes too many calls";
 
-/// Calls that are not to be made, by their ids, and why.
+/// Calls that must not be executed, by id, with the reason.
 pub(super) type Unmade = HashMap<String, &'static str>;
 
-/// What has come of an answer.
+/// The received part of a response.
 #[derive(Debug, Default)]
 pub(super) struct Answer {
     blocks: Vec<Block>,
-    /// Text that is not part of a whole block yet.
+    /// Text that is not part of a complete block yet.
     text: String,
 }
 
@@ -31,7 +31,7 @@ impl Answer {
         self.text.push_str(text);
     }
 
-    /// Adds a whole block. What was told of a text before it was whole is not told twice.
+    /// Adds a complete block. Removes its text from the partial text.
     pub fn add(&mut self, block: Block) {
         if let Block::Text(text) = &block {
             self.text = self.text.strip_prefix(text.as_str()).unwrap_or_default().to_owned();
@@ -39,19 +39,19 @@ impl Answer {
         self.blocks.push(block);
     }
 
-    /// The blocks of an answer that has come to its end.
+    /// Returns the blocks of a complete response.
     pub fn whole(self) -> Vec<Block> {
         tidy(self.blocks)
     }
 
-    /// The blocks as they are, for a model that wants to have them back and go on.
+    /// Returns the blocks unmodified except for blank texts, for a paused model that expects them back.
     pub fn unchanged(mut self) -> Vec<Block> {
         self.blocks.retain(is_something);
         self.blocks
     }
 
-    /// What is left of an answer that became too long, and of which calls nothing is to come, by their ids, with the
-    /// reason: the last may be half of one though it looks whole, and a model that does not stop makes one over and over.
+    /// Returns the blocks of a response that reached its token limit, and the calls that must not be executed. The last
+    /// call may be truncated even if it looks complete. A runaway model may repeat a call or make too many.
     pub fn too_long(self) -> (Vec<Block>, Unmade) {
         let last_is_whole = !self.text.is_empty();
         let blocks = self.with_text();
@@ -75,7 +75,7 @@ impl Answer {
         (blocks, unmade)
     }
 
-    /// What is left of an answer that was cut off: its whole blocks, and the text so far.
+    /// Returns the usable part of an interrupted response: its complete blocks and the partial text.
     pub fn cut(mut self) -> Vec<Block> {
         let is_half = |block: &Block| matches!(block, Block::ToolCall { malformed: Some(_), .. });
         self.blocks.retain(|block| !is_half(block));
@@ -84,13 +84,13 @@ impl Answer {
 
     fn with_text(mut self) -> Vec<Block> {
         let first_call = self.blocks.iter().position(|block| matches!(block, Block::ToolCall { .. }));
-        // Nothing is said behind a call but its result.
+        // Text must precede the calls, because only results may follow a call.
         self.blocks.insert(first_call.unwrap_or(self.blocks.len()), Block::Text(self.text));
         tidy(self.blocks)
     }
 }
 
-/// Leaves out what cannot be sent back: blank texts, and thoughts that led to nothing.
+/// Removes blocks that cannot be sent back: blank texts and trailing reasoning.
 fn tidy(mut blocks: Vec<Block>) -> Vec<Block> {
     blocks.retain(is_something);
     let is_thought = |block: &Block| matches!(block, Block::Thinking { .. });

@@ -1,14 +1,14 @@
-//! The ids of calls. A model may use one twice, leave it out, or write it as only its own API takes it.
+//! Call ids. A model may repeat an id, omit it, or use characters that only its own API accepts.
 
 use std::collections::HashSet;
 
 use crate::conversation::{Block, Conversation};
 use crate::whole::calls;
 
-/// What every API takes: so many of `[A-Za-z0-9_-]`.
+/// Maximum length of an id. Every API accepts up to this many characters of `[A-Za-z0-9_-]`.
 const LONGEST: usize = 64;
 
-/// The ids that a conversation has.
+/// Call ids in use in a conversation.
 #[derive(Debug)]
 pub(super) struct Ids(HashSet<String>);
 
@@ -18,7 +18,7 @@ impl Ids {
         Self(ids.collect())
     }
 
-    /// The same block; a call with an id that no other has and every API takes.
+    /// Gives a call an id that is unique and valid for every API. Returns other blocks unchanged.
     pub fn settle(&mut self, block: Block) -> Block {
         let Block::ToolCall { id, name, arguments, malformed } = block else { return block };
         Block::ToolCall { id: self.unlike_others(&id), name, arguments, malformed }

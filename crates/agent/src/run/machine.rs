@@ -1,4 +1,4 @@
-//! The machine: what happened in, what to do out.
+//! The state machine: events in, effects out.
 
 use std::sync::Arc;
 
@@ -23,20 +23,20 @@ const CANCELLED: &str = "cancelled by the person";
 const BROKEN_OFF: &str = "not carried out: the answer broke off before it was whole";
 const REFUSED: &str = "not carried out: the answer was refused";
 const UNANSWERED: &str = "nobody knows what came of this call";
-/// What is said to a model that is to go on when the person has nothing to add.
+/// Message sent to the model to continue when the person's message is empty.
 const GO_ON: &str = "Go on.";
 
-/// Something that happened.
+/// An input of the machine.
 pub(crate) enum Event {
-    /// What [`Effect::Gather`] asked for.
+    /// Completion of [`Effect::Gather`].
     Gathered(Gathered),
-    /// There are no requests left, since others made them.
+    /// The request budget is exhausted, because sub-agents or the parent run used it.
     OutOfRequests,
-    /// The model said something.
+    /// An event of the response stream.
     Model(ModelEvent),
-    /// The model could not be asked, or broke off.
+    /// The request failed or the response broke off.
     Failed(ModelError),
-    /// A call has ended.
+    /// A tool call has ended.
     CallEnded {
         id: String,
         report: CallReport,
@@ -44,46 +44,45 @@ pub(crate) enum Event {
     Cancelled,
 }
 
-/// What a request is made of, besides the conversation.
+/// Inputs of a request besides the conversation.
 pub(crate) struct Gathered {
     pub notes: Vec<Note>,
     pub offering: Arc<Offering>,
 }
 
-/// Something to do.
+/// An action for the driver.
 #[derive(Debug)]
 pub(crate) enum Effect {
-    /// See what there is to tell the model, and which tools there are. Notes only where they [can be
-    /// told](Machine::takes_notes).
+    /// Collect the tools to offer, and the notes if the machine [accepts them](Machine::takes_notes).
     Gather,
-    /// Ask the model what the [conversation](Machine::conversation) says.
+    /// Send the [conversation](Machine::conversation) to the model.
     Ask,
-    /// Listen to the model no longer.
+    /// Close the response stream.
     HangUp,
     /// Call a tool.
     Call { id: String, tool: String, arguments: Raw },
-    /// Withdraw all calls.
+    /// Cancel all calls.
     Withdraw,
-    /// Tell whoever watches.
+    /// Send an event to the observer.
     Tell(RunEvent),
 }
 
-/// Decides what an agent does when.
+/// Decides the actions of an agent.
 pub(crate) struct Machine {
     limits: AgentLimits,
-    /// Tokens that the conversation may have.
+    /// Maximum tokens of the conversation.
     room: u64,
     conversation: Arc<Conversation>,
-    /// The conversation with the pictures that were left out of it, until the model answers and so shows that it minded
-    /// them.
+    /// The conversation before its images were removed. Discarded once the model responds, which shows that the images
+    /// were the cause.
     with_pictures: Option<Arc<Conversation>>,
     phase: Phase,
-    /// What goes next from the user's side, and is not part of the conversation yet.
+    /// Blocks of the next user turn that are not in the conversation yet.
     unsaid: Vec<Block>,
-    /// What the model was offered last.
+    /// Tools offered in the last request.
     offering: Option<Arc<Offering>>,
     requests: u32,
-    /// Tokens of the last answer and what it was asked with.
+    /// Input and output tokens of the last response.
     counted: u64,
     gauge: Gauge,
     ids: Ids,
@@ -99,8 +98,8 @@ enum Phase {
 }
 
 impl Machine {
-    /// A run that begins with what the person said, and what to do first. What was said last already, and was not
-    /// answered, is not said twice. Answers may have so many tokens.
+    /// Starts a run with the person's message. Returns the machine and the first effects. A message that repeats the
+    /// last unanswered one is not added again. `max_tokens` is the output limit of one response.
     pub fn begin(
         mut conversation: Conversation,
         said: Vec<Block>,
@@ -129,7 +128,7 @@ impl Machine {
         (machine, effects)
     }
 
-    /// Takes what happened. What comes when nobody waits for it is left alone.
+    /// Processes an event. Events that do not fit the current phase are ignored.
     pub fn step(&mut self, event: Event) -> Vec<Effect> {
         match event {
             Event::Gathered(gathered) => self.gathered(gathered),
@@ -146,7 +145,7 @@ impl Machine {
         &self.conversation
     }
 
-    /// The conversation, at the end.
+    /// Returns the conversation at the end of the run.
     pub fn into_conversation(self) -> Arc<Conversation> {
         self.conversation
     }
@@ -155,7 +154,7 @@ impl Machine {
         matches!(self.phase, Phase::Over)
     }
 
-    /// Whether what goes next is the user's turn, in which notes can stand.
+    /// Reports whether the next turn is the user's, which can carry notes.
     pub fn takes_notes(&self) -> bool {
         let is_asking = self.conversation.turns.last().is_some_and(|last| last.role == Role::User);
         is_asking || !self.unsaid.is_empty()
@@ -194,7 +193,7 @@ impl Machine {
         self.effects.push(Effect::Ask);
     }
 
-    /// Says whether there was anything to take away.
+    /// Shortens the conversation. Reports whether any content could be removed.
     fn make_room(&mut self, excess: u64, reach: Reach) -> bool {
         if excess == 0 {
             return false;
@@ -243,7 +242,7 @@ impl Machine {
         }
     }
 
-    /// Makes the calls that were whole before an answer became too long; where there are none, that is the end.
+    /// Executes the calls that were complete when the response reached its token limit. Ends the run if there are none.
     fn too_long(&mut self, answer: Answer) {
         let (blocks, unmade) = answer.too_long();
         let is_made = |block: &Block| matches!(block, Block::ToolCall { id, .. } if !unmade.contains_key(id));
@@ -253,7 +252,7 @@ impl Machine {
         }
     }
 
-    /// Makes the calls of an answer, but for some; where there are none, does what is to be done then.
+    /// Executes the calls of a response except those in `unmade`. Runs `otherwise` if the response has no calls.
     fn act_on(&mut self, blocks: Vec<Block>, unmade: &Unmade, otherwise: impl FnOnce(&mut Self)) {
         let wanted = blocks.iter().filter_map(|block| Wanted::of(block, self.offering.as_deref()));
         let wanted: Vec<Wanted> = wanted.map(|wanted| wanted.unless(unmade)).collect();
@@ -266,7 +265,7 @@ impl Machine {
         let repeated = self.repeats.refuse_round(&deeds);
         let mut round = Round::default();
         for wanted in wanted {
-            // What came of the calls before it in the same answer is not known yet, unless they were refused.
+            // The results of earlier calls in the same response are not known yet, unless those calls were refused.
             let repeated = repeated.or_else(|| if round.has_deeds() { None } else { self.repeats.refuse(wanted.deed) });
             match repeated {
                 Some(times) => self.refuse(wanted, times, &mut round),
@@ -278,13 +277,13 @@ impl Machine {
         self.end_round();
     }
 
-    /// Answers a call that brings nothing new, without making it.
+    /// Refuses a repeated call with an error result.
     fn refuse(&mut self, Wanted { id, tool, .. }: Wanted, times: u32, round: &mut Round) {
         round.answer(id, None, CallReport::error(repeats_itself(times)));
         self.tell(RunEvent::Repeated { tool, times });
     }
 
-    /// Makes one call, unless its answer is known.
+    /// Executes one call, unless its result is already known.
     fn make(&mut self, Wanted { id, tool, arguments, deed, answer }: Wanted, round: &mut Round) {
         self.tell(RunEvent::CallBegun { id: id.clone(), tool: tool.clone(), arguments: arguments.clone() });
         match answer {
@@ -307,7 +306,7 @@ impl Machine {
         }
     }
 
-    /// Goes on once all calls of an answer have their results.
+    /// Continues once all calls of a response have results.
     fn end_round(&mut self) {
         let Phase::Calling(round) = &mut self.phase else { return };
         if !round.is_over() {
@@ -332,12 +331,12 @@ impl Machine {
         self.stop(answer.cut(), BROKEN_OFF, Ending::Failed(error));
     }
 
-    /// Takes out of the conversation what the API may have minded, and says whether there was anything.
+    /// Removes the content that may have caused the error. Reports whether there was any.
     fn give_way(&mut self, error: &ModelError) -> bool {
         error.is_outgrown() && self.squeeze() || error.may_mind_pictures() && self.leave_out_pictures()
     }
 
-    /// Makes the conversation about half as long as it seems to be, since it is longer than it seems.
+    /// Shortens the conversation by about half of its estimated size, because the estimate was too low.
     fn squeeze(&mut self) -> bool {
         let excess = self.gauge.estimate(&self.conversation).div_ceil(2).max(1);
         self.make_room(excess, Reach::All) || self.make_room(excess, Reach::Utmost)
@@ -376,7 +375,7 @@ impl Machine {
         self.end(Ending::Cancelled);
     }
 
-    /// Ends with an answer whose calls are not made.
+    /// Ends the run with a response whose calls are not executed.
     fn stop(&mut self, blocks: Vec<Block>, why: &str, ending: Ending) {
         self.unsaid = whole::refusals(whole::calls(&blocks), why);
         self.say(Role::Assistant, blocks);
@@ -385,7 +384,7 @@ impl Machine {
 
     fn end(&mut self, ending: Ending) {
         self.say_unsaid();
-        // Nothing was answered without the pictures either: they were not what was minded, for all that is known.
+        // The retry without images failed as well, so the images are probably not the cause.
         if let Some(with_pictures) = self.with_pictures.take() {
             self.conversation = with_pictures;
         }
@@ -413,7 +412,7 @@ impl Machine {
     }
 }
 
-/// What is new of what the person said; something to go on with, where there is nothing at all to answer.
+/// Returns the new part of the person's message. Without any message to answer, returns a request to go on.
 fn unsaid(conversation: &Conversation, mut said: Vec<Block>) -> Vec<Block> {
     said.retain(|block| match block {
         Block::Text(text) | Block::Relayed(text) => !text.trim().is_empty(),

@@ -1,4 +1,4 @@
-//! What a model is told unasked, in words that say whom it is from.
+//! Conversion of notes to attributed blocks of the user's turn.
 
 use wharf_tools::Note;
 
@@ -6,10 +6,11 @@ use super::RunEvent;
 use super::room::block_size;
 use crate::conversation::Block;
 
-/// Bytes of all notes that go with one request.
+/// Maximum bytes of all notes in one request.
 const MOST: usize = 32 << 10;
 
-/// The notes as blocks of the user's turn, and as events. What does not fit is left out, and that is said.
+/// Converts notes to blocks of the user's turn and to events. Notes that do not fit are omitted, and the last block
+/// states how many.
 pub(super) fn noted(notes: Vec<Note>) -> Vec<(Block, RunEvent)> {
     let (mut room, mut told, mut left_out) = (MOST, Vec::new(), 0);
     for note in notes {

@@ -1,4 +1,4 @@
-//! Noticing that a model does the same over and over.
+//! Detection of repeated calls.
 
 use std::hash::{DefaultHasher, Hash, Hasher};
 
@@ -8,19 +8,19 @@ use wharf_json::{Bounds, Raw};
 use super::CallReport;
 use crate::conversation::ResultBlock;
 
-/// The most calls that are taken for one pattern: one call, two in turn, or several at once, again and again.
+/// Maximum length of a pattern of calls, for example one call, two alternating calls, or several calls per response.
 const LONGEST_OF_CALLS: usize = 8;
-/// The most answers that are taken for one pattern, however many calls each of them makes.
+/// Maximum length of a pattern of responses, regardless of their number of calls.
 const LONGEST_OF_ROUNDS: usize = 3;
-/// How often a model may go on after it was first told that it repeats itself.
+/// Maximum consecutive responses with only refused calls. One more ends the run.
 const PATIENCE: u32 = 2;
 
-/// A call, or all those of one answer, as far as they can be the same as others: the tools and what they are called with,
-/// however that is spelt.
+/// Signature of a call, or of all calls of one response, for comparison: a hash of the tool and its arguments.
+/// Formatting of the arguments does not matter.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(super) struct Deed(u64);
 
-/// What was done, and what came of it: call by call, and answer by answer.
+/// History of calls and results, per call and per response.
 #[derive(Debug)]
 pub(super) struct Repeats {
     calls: Past,
@@ -28,12 +28,12 @@ pub(super) struct Repeats {
     ignored: u32,
 }
 
-/// Deeds with what came of each. Bounded by the requests of a run and by how long answers may be.
+/// Signatures with their results. Bounded by the requests of a run and the maximum length of a response.
 #[derive(Debug)]
 struct Past {
-    /// How often a pattern may be there.
+    /// Number of repetitions after which a pattern is refused.
     limit: usize,
-    /// The most deeds that are taken for one pattern.
+    /// Maximum length of a pattern.
     longest: usize,
     done: Vec<(Deed, u64)>,
 }
@@ -61,18 +61,18 @@ impl Repeats {
         Self { calls: past(LONGEST_OF_CALLS), rounds: past(LONGEST_OF_ROUNDS), ignored: 0 }
     }
 
-    /// How often a call was made with the same result each time, where that is as often as it may be. It is not to be
-    /// carried out then.
+    /// Returns the number of times a call was made with the same result, if the limit is reached. The call must then
+    /// not be executed.
     pub fn refuse(&mut self, deed: Deed) -> Option<u32> {
         self.calls.refuse(deed)
     }
 
-    /// The same for all calls of an answer.
+    /// Same as [`Repeats::refuse`], for all calls of a response.
     pub fn refuse_round(&mut self, deeds: &[Deed]) -> Option<u32> {
         self.rounds.refuse(Deed::of_round(deeds))
     }
 
-    /// Takes what was done for one answer, and what came of it, in order.
+    /// Records the calls of one response with their results, in order.
     pub fn record<'a>(&mut self, round: impl Iterator<Item = (Deed, &'a CallReport)>) {
         let round: Vec<(Deed, u64)> = round.map(|(deed, report)| (deed, hash_of_report(report))).collect();
         if round.is_empty() {
@@ -83,20 +83,20 @@ impl Repeats {
         self.calls.done.extend(round);
     }
 
-    /// Notes whether the model did something else than what it was told to leave.
+    /// Records whether the response had a call that was not refused.
     pub fn note_round(&mut self, has_deeds: bool) {
         self.ignored = if has_deeds { 0 } else { self.ignored + 1 };
     }
 
-    /// Whether the model was told and went on for longer than anybody waits.
+    /// Reports whether the model ignored too many refusals in a row.
     pub fn is_hopeless(&self) -> bool {
         self.ignored > PATIENCE
     }
 }
 
 impl Past {
-    /// How often a deed was done with the same result each time, where that is as often as it may be. It counts as if it
-    /// had been done once more, so that the pattern it is part of goes on.
+    /// Returns the number of identical results of a call, if the limit is reached. Records the refused call with the
+    /// expected result, so that the pattern continues.
     fn refuse(&mut self, deed: Deed) -> Option<u32> {
         let period = (1..=self.longest).find(|&period| self.goes_on(deed, period))?;
         let expected = self.done[self.done.len() - period];
@@ -105,7 +105,7 @@ impl Past {
         Some(u32::try_from(times).unwrap_or(u32::MAX))
     }
 
-    /// Whether this deed would go on with a pattern of so many that has been there as often as it may.
+    /// Reports whether the call would continue a pattern of this length that has already been repeated `limit` times.
     fn goes_on(&self, deed: Deed, period: usize) -> bool {
         let Some(length) = period.checked_mul(self.limit).filter(|length| *length <= self.done.len()) else {
             return false;
@@ -137,7 +137,7 @@ fn hash_of(value: impl Hash) -> u64 {
 mod tests {
     use super::*;
 
-    /// Does what the letters say, each with the digit behind it as its result; refused ones are told as `!`.
+    /// Makes the calls given as letters, each with the digit after it as its result. A refused call yields `!`.
     fn check(done: &str, limit: u32, expected: &str) {
         let mut repeats = Repeats::new(limit);
         let pairs: Vec<char> = done.chars().collect();
@@ -171,7 +171,8 @@ mod tests {
         check("a1a1a1b1a1", 3, ".....");
     }
 
-    /// Makes each word's calls at once, each with the digit behind it as its result; refused ones are told as `!`.
+    /// Makes the calls of each word as one response, each with the digit after it as its result. A refused response
+    /// yields `!`.
     fn check_rounds(done: &[&str], expected: &str) {
         let mut repeats = Repeats::new(3);
         let told = done.iter().map(|word| {

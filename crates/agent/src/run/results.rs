@@ -1,14 +1,14 @@
-//! What a model is given of an outcome.
+//! Conversion of outcomes to tool results for a model.
 
 use wharf_tools::{Block, Outcome};
 
 use super::CallReport;
 use crate::conversation::ResultBlock;
 
-/// A result of nothing is not the same to every API.
+/// Used for an empty result, because APIs disagree about those.
 const NOTHING: &str = "(the tool gave nothing back)";
 
-/// The report of an outcome: its text, in which everything that is none has its reference, then its pictures.
+/// Converts an outcome: first its text, with references for all non-text blocks, then its images.
 pub(crate) fn report(outcome: &Outcome) -> CallReport {
     let text = Some(outcome.text()).filter(|text| !text.trim().is_empty());
     let mut content = vec![ResultBlock::Text(text.unwrap_or_else(|| NOTHING.to_owned()))];

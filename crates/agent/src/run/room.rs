@@ -1,45 +1,46 @@
-//! Room in the model's context: how much a conversation takes, and how it is made to take less.
+//! Context window management: estimates the size of a conversation and shortens it.
 //!
-//! What goes first is what can be asked for again: old pictures, then the ends of old results and of what servers said,
-//! then what servers said, then old answers with the results of their calls. The person's words stay.
+//! Content that the model can request again goes first: old images, then the ends of old results and relayed texts,
+//! then old relayed texts, then old model turns with the results of their calls. The person's own text is never
+//! removed.
 
 use crate::conversation::{Block, Conversation, ResultBlock, Role, Turn};
 use crate::offer::tokens;
 use crate::whole;
 
 const PICTURE_LEFT_OUT: &str = "(a picture was left out)";
-/// Less than this is not worth a note that something is missing.
+/// Minimum bytes to save. Smaller cuts are not worth the note about the omission.
 const LEAST_SAVED: usize = 200;
 
-/// How much is taken away.
+/// Scope of shortening.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Reach {
-    /// What is older than the last answer.
+    /// Content older than the last model turn.
     Old,
-    /// That and more of it, and in the end the ends of what the model has not seen yet: there is no other way.
+    /// The same with a shorter limit, and as a last resort the ends of texts that the model has not seen yet.
     All,
-    /// That, and of what the model has not seen yet only the beginning.
+    /// The same, with only the beginnings of texts that the model has not seen yet.
     Utmost,
 }
 
-/// What it has cost to make room.
+/// Content lost by shortening.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(super) struct Cost {
-    /// Results, and what servers said: those that were shortened or left out.
+    /// Number of results and relayed texts that were truncated or removed.
     pub results: usize,
-    /// Answers that were left out.
+    /// Number of model turns that were removed.
     pub answers: usize,
 }
 
-/// Knows about how many tokens a conversation is.
+/// Estimates the number of tokens of a conversation.
 #[derive(Debug, Default)]
 pub(super) struct Gauge {
-    /// What goes with each request besides the conversation.
+    /// Tokens of the tool definitions sent with each request.
     pub definitions: u64,
     counted: Option<Counted>,
 }
 
-/// What an API counted, and the size of what it counted.
+/// Token count reported by an API, and the size of the counted conversation.
 #[derive(Debug, Clone, Copy)]
 struct Counted {
     tokens: u64,
@@ -47,7 +48,7 @@ struct Counted {
 }
 
 impl Gauge {
-    /// Takes what an API counted up to and with its last answer. Some count nothing.
+    /// Records the tokens reported by an API up to and including its last response. Some APIs report none.
     pub fn count(&mut self, tokens: u64, conversation: &Conversation) {
         self.counted = (tokens > 0).then(|| Counted { tokens, size: size(conversation) });
     }
@@ -61,13 +62,13 @@ impl Gauge {
     }
 }
 
-/// What a conversation may take of a context. Free are the room for an answer, for which half of it is enough, and at
-/// least a fifth, since sizes are estimated.
+/// Returns the maximum tokens of a conversation. Reserves space for the response (at most half of the context), and at
+/// least a fifth of the context, because sizes are estimates.
 pub(super) fn room(context: u64, max_tokens: u32) -> u64 {
     context - u64::from(max_tokens).min(context / 2).max(context / 5)
 }
 
-/// Takes about so many tokens out of a conversation, and says what that has cost.
+/// Removes about `excess` tokens from a conversation and returns the cost.
 pub(super) fn shorten(conversation: &mut Conversation, excess: u64, reach: Reach) -> Cost {
     let missing = usize::try_from(excess.saturating_mul(4)).unwrap_or(usize::MAX);
     let mut making = Making { missing, answers: 0 };
@@ -90,23 +91,22 @@ pub(super) fn shorten(conversation: &mut Conversation, excess: u64, reach: Reach
     Cost { results, answers: making.answers }
 }
 
-/// Leaves out every picture, and says how many there were.
+/// Removes every image and returns their number.
 pub(super) fn leave_out_pictures(conversation: &mut Conversation) -> usize {
     conversation.turns.iter_mut().flat_map(|turn| &mut turn.blocks).map(without_pictures).sum()
 }
 
-/// Where the turn is that the model has not answered yet.
+/// Returns the index after the last model turn.
 fn newest(turns: &[Turn]) -> usize {
     turns.iter().rposition(|turn| turn.role == Role::Assistant).map_or(0, |last| last + 1)
 }
 
-/// The sizes of all blocks on the user's side: what becomes smaller there is what tools and servers said.
+/// Returns the sizes of all user-side blocks. A block that shrinks is a tool result or a relayed text.
 fn user_sizes(turns: &[Turn]) -> Vec<usize> {
     turns.iter().filter(|turn| turn.role == Role::User).flat_map(|turn| &turn.blocks).map(block_size).collect()
 }
 
-/// Takes away what was dropped. What the person said after an answer that is gone goes to what was said before it, so
-/// that the sides still take turns.
+/// Removes dropped blocks and merges user turns that become adjacent, so that the roles still alternate.
 fn clear_up(conversation: &mut Conversation) {
     for mut turn in std::mem::take(&mut conversation.turns) {
         turn.blocks.retain(|block| !is_dropped(block));
@@ -114,9 +114,9 @@ fn clear_up(conversation: &mut Conversation) {
     }
 }
 
-/// Room while it is being made. What is dropped keeps its place until the end, so that it is counted once.
+/// Shortening in progress. Dropped blocks hold their position until the end, so that each is counted once.
 struct Making {
-    /// Bytes that are still too many.
+    /// Bytes that still have to be removed.
     missing: usize,
     answers: usize,
 }
@@ -131,7 +131,7 @@ impl Making {
         self.each_block(turns, |block| cut_block(block, kept));
     }
 
-    /// Makes blocks smaller, the oldest first, as long as there is need.
+    /// Shrinks blocks, oldest first, until enough is removed.
     fn each_block(&mut self, turns: &mut [Turn], mut saved: impl FnMut(&mut Block) -> usize) {
         for block in turns.iter_mut().flat_map(|turn| &mut turn.blocks) {
             if self.missing == 0 {
@@ -141,7 +141,7 @@ impl Making {
         }
     }
 
-    /// Drops what servers said, the oldest first; a turn of nothing else keeps the last of it.
+    /// Drops relayed texts, oldest first. The last remaining block of a turn is never dropped.
     fn drop_relayed(&mut self, turns: &mut [Turn]) {
         for turn in turns {
             let mut kept = turn.blocks.iter().filter(|block| !is_dropped(block)).count();
@@ -156,7 +156,7 @@ impl Making {
         }
     }
 
-    /// Drops the oldest answers but the last, each with the results of its calls.
+    /// Drops the oldest model turns except the last, each with the results of its calls.
     fn drop_answers(&mut self, turns: &mut [Turn]) {
         let last = newest(turns).saturating_sub(1);
         for at in 1..last {
@@ -182,7 +182,7 @@ fn is_dropped(block: &Block) -> bool {
     matches!(block, Block::Relayed(text) if text.is_empty())
 }
 
-/// Puts a line in the place of each picture, and says how many there were.
+/// Replaces each image by a placeholder text and returns their number.
 fn without_pictures(block: &mut Block) -> usize {
     match block {
         Block::Image { .. } => {
@@ -201,7 +201,7 @@ fn is_picture(block: &ResultBlock) -> bool {
     matches!(block, ResultBlock::Image { .. })
 }
 
-/// Cuts the texts of a result or of what a server said, and gives how many bytes that has saved.
+/// Truncates the texts of a result or a relayed text. Returns the bytes saved.
 fn cut_block(block: &mut Block, kept: usize) -> usize {
     match block {
         Block::Relayed(text) => cut(text, kept),
@@ -216,7 +216,7 @@ fn cut_block(block: &mut Block, kept: usize) -> usize {
     }
 }
 
-/// Keeps the beginning of a text, and gives how many bytes that has saved.
+/// Truncates a text. Returns the bytes saved.
 fn cut(text: &mut String, kept: usize) -> usize {
     if text.len() < kept + LEAST_SAVED {
         return 0;
@@ -236,7 +236,7 @@ fn turns_size(turns: &[Turn]) -> usize {
     turns.iter().flat_map(|turn| &turn.blocks).map(block_size).sum()
 }
 
-/// How many bytes a block takes, about.
+/// Returns the approximate size of a block in bytes.
 pub(super) fn block_size(block: &Block) -> usize {
     match block {
         Block::Text(text) | Block::Relayed(text) => text.len(),

@@ -1,10 +1,10 @@
-//! The calls of one answer, and what has come of each.
+//! The calls of one response and their results.
 
 use super::CallReport;
 use super::repeats::Deed;
 use crate::conversation::Block;
 
-/// The calls of one answer, in the order the model made them. Bounded by how long an answer may be.
+/// The calls of one response in the model's order. Bounded by the maximum length of a response.
 #[derive(Debug, Default)]
 pub(super) struct Round {
     calls: Vec<Made>,
@@ -18,28 +18,28 @@ struct Made {
 }
 
 impl Round {
-    /// Adds a call that is being carried out.
+    /// Adds a call that is being executed.
     pub fn open(&mut self, id: String, deed: Deed) {
         self.calls.push(Made { id, deed: Some(deed), report: None });
     }
 
-    /// Adds a call that is answered already. One that was refused is no deed.
+    /// Adds a call with a known result. A call refused as a repetition has no deed.
     pub fn answer(&mut self, id: String, deed: Option<Deed>, report: CallReport) {
         self.calls.push(Made { id, deed, report: Some(report) });
     }
 
-    /// Takes what came of a call, and says whether anybody waited for it.
+    /// Stores the result of a call. Reports whether the call was pending.
     pub fn end(&mut self, id: &str, report: &CallReport) -> bool {
         let waiting = self.calls.iter_mut().find(|made| made.id == id && made.report.is_none());
         waiting.map(|made| made.report = Some(report.clone())).is_some()
     }
 
-    /// The calls that are still being carried out.
+    /// Returns the ids of the pending calls.
     pub fn open_ids(&self) -> Vec<String> {
         self.calls.iter().filter(|made| made.report.is_none()).map(|made| made.id.clone()).collect()
     }
 
-    /// Whether something of it is, or was, carried out.
+    /// Reports whether at least one call was not refused as a repetition.
     pub fn has_deeds(&self) -> bool {
         self.calls.iter().any(|made| made.deed.is_some())
     }
@@ -48,12 +48,12 @@ impl Round {
         self.calls.iter().all(|made| made.report.is_some())
     }
 
-    /// What was done and what came of it, in order.
+    /// Returns the calls that were not refused, with their results, in order.
     pub fn deeds(&self) -> impl Iterator<Item = (Deed, &CallReport)> {
         self.calls.iter().filter_map(|made| Some((made.deed?, made.report.as_ref()?)))
     }
 
-    /// The results in the order of the calls, whichever came first.
+    /// Returns the results in the order of the calls, regardless of the order of completion.
     pub fn into_results(self) -> Vec<Block> {
         let result = |made: Made| {
             let CallReport { content, is_error, .. } = made.report?;

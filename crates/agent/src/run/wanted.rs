@@ -1,4 +1,4 @@
-//! A call that a model wants made, and what is meant by it.
+//! Tool calls requested by a model, and their resolution.
 
 use wharf_json::Raw;
 use wharf_spec::Shown;
@@ -11,18 +11,18 @@ use super::results::report;
 use crate::conversation::Block;
 use crate::offer::{Meaning, Offering};
 
-/// A call that the model wants made.
+/// A tool call requested by the model.
 pub(super) struct Wanted {
     pub id: String,
     pub tool: String,
     pub arguments: Raw,
     pub deed: Deed,
-    /// What is known to come of it already.
+    /// The result, if it is known without executing the call.
     pub answer: Option<CallReport>,
 }
 
 impl Wanted {
-    /// What a call means to whoever was offered these tools; nothing where the block is no call.
+    /// Resolves a call against the offered tools. Returns `None` if the block is not a call.
     pub fn of(block: &Block, offering: Option<&Offering>) -> Option<Self> {
         let Block::ToolCall { id, name, arguments, malformed } = block else { return None };
         let meaning = match (malformed, offering) {
@@ -38,7 +38,7 @@ impl Wanted {
         Some(Self { id: id.clone(), tool, arguments, deed, answer })
     }
 
-    /// The same, answered with the reason where it is among those that are not to be made.
+    /// Sets an error result if the call is among those that must not be executed.
     pub fn unless(mut self, unmade: &Unmade) -> Self {
         self.answer = unmade.get(&self.id).map(|why| CallReport::error((*why).to_owned())).or(self.answer);
         self

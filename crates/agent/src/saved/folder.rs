@@ -1,4 +1,4 @@
-//! The directory of saved conversations: which there are, and what they are called.
+//! The directory of saved conversations and their ids.
 
 use std::fs::{DirBuilder, Permissions};
 use std::io;
@@ -11,10 +11,10 @@ use wharf_spec::Timestamp;
 use super::{SavedError, at};
 
 const EXTENSION: &str = "jsonl";
-/// Letters that are not taken for each other.
+/// Alphabet of id suffixes, without characters that are easily confused.
 const LETTERS: &[u8; 32] = b"23456789abcdefghijkmnpqrstuvwxyz";
 
-/// Makes a directory that is nobody else's, or makes one so.
+/// Creates a directory with mode 0700, or restricts an existing one to the current user.
 pub(super) fn make_private(directory: &Path) -> io::Result<()> {
     DirBuilder::new().recursive(true).mode(0o700).create(directory)?;
     if directory.metadata()?.permissions().mode() & 0o077 != 0 {
@@ -23,7 +23,7 @@ pub(super) fn make_private(directory: &Path) -> io::Result<()> {
     Ok(())
 }
 
-/// A name that sorts by when it was given, as `20261115-103005-x7k2`.
+/// Returns an id that sorts by creation time, such as `20261115-103005-x7k2`.
 pub(super) fn new_id(now: SystemTime) -> String {
     let time: String = Timestamp(now).to_string().chars().filter(|letter| !"-:".contains(*letter)).collect();
     let dice = getrandom::u32().unwrap_or_default();
@@ -36,7 +36,7 @@ pub(super) fn path(directory: &Path, id: &str) -> PathBuf {
     directory.join(format!("{id}.{EXTENSION}"))
 }
 
-/// The one conversation that is meant: by its name or the beginning of it, or the last one.
+/// Finds a conversation by its id or a prefix, or the most recent one.
 pub(super) fn find(directory: &Path, id: Option<&str>) -> Result<String, SavedError> {
     let all = newest_first(directory)?;
     let Some(said) = id else { return all.into_iter().next().map(|(id, _)| id).ok_or(SavedError::Nothing) };
@@ -51,7 +51,7 @@ pub(super) fn find(directory: &Path, id: Option<&str>) -> Result<String, SavedEr
     }
 }
 
-/// All conversations, with when something was last said in each. Only what lies in the directory itself is one.
+/// Lists all conversations with the time of their last change, newest first. Ignores subdirectories and symbolic links.
 pub(super) fn newest_first(directory: &Path) -> Result<Vec<(String, SystemTime)>, SavedError> {
     let entries = match directory.read_dir() {
         Ok(entries) => entries,
@@ -62,7 +62,7 @@ pub(super) fn newest_first(directory: &Path) -> Result<Vec<(String, SystemTime)>
         let entry = entry.ok()?;
         let name = entry.file_name().into_string().ok()?;
         let id = name.strip_suffix(EXTENSION)?.strip_suffix('.').filter(|id| !id.is_empty())?;
-        // A link is none: its own kind is looked at, not that of what it leads to.
+        // Does not follow symbolic links.
         let metadata = entry.metadata().ok().filter(|metadata| metadata.is_file())?;
         Some((id.to_owned(), metadata.modified().ok()?))
     });

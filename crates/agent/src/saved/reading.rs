@@ -1,4 +1,4 @@
-//! Reading what was saved.
+//! Reading of saved conversations.
 
 use std::fs::File;
 use std::io::{BufRead, BufReader, Read};
@@ -12,24 +12,24 @@ use super::SavedSummary;
 use crate::conversation::{BadLine, Block, Conversation, Role, Turn};
 use crate::whole;
 
-/// Bytes that are read of a conversation.
+/// Maximum bytes of a saved conversation.
 pub(super) const LARGEST: u64 = 256 << 20;
-/// Characters of what was first said.
+/// Maximum characters of the first message in a summary.
 const FIRST: usize = 200;
-/// How the line of a turn begins, in each schema.
+/// Prefixes of the lines of turns, for each schema version.
 const TURNS: [&[u8]; 2] = [br#"{"schema":1,"turn":"#, br#"{"schema":2,"turn":"#];
 const UNANSWERED: &str = "the program ended before this was answered";
 
-/// What a file holds.
+/// Contents of a saved file.
 pub(super) struct Found {
     pub conversation: Conversation,
     pub servers: Vec<String>,
     pub problems: Vec<String>,
-    /// The bytes that are whole lines.
+    /// Length in bytes of the complete lines.
     pub whole: u64,
 }
 
-/// What a line may be besides a turn.
+/// A line other than a turn.
 #[derive(Deserialize)]
 #[serde(rename_all = "snake_case")]
 struct Beside {
@@ -39,7 +39,7 @@ struct Beside {
     servers: Option<Vec<String>>,
 }
 
-/// Reads a conversation, or says which later schema it has.
+/// Reads a conversation. Returns the schema version as an error if it is newer than the supported one.
 pub(super) fn read(bytes: &[u8]) -> Result<Found, u32> {
     let whole = bytes.iter().rposition(|byte| *byte == b'\n').map_or(0, |last| last + 1);
     let mut found = Found {
@@ -76,18 +76,18 @@ impl Found {
     }
 }
 
-/// A line that is no turn and need not be one. What is too much to be read as a turn is not read as anything else.
+/// Decodes a line other than a turn. A line that exceeds the structural limits is not decoded.
 fn beside(error: &BadLine, line: &[u8]) -> Option<Beside> {
     matches!(error, BadLine::Shape(_)).then(|| serde_json::from_slice(line).ok())?
 }
 
-/// What a list shows of a file; nothing where it cannot be read.
+/// Returns the summary of a file, or `None` if it cannot be read.
 pub(super) fn summary(path: &Path, id: String, at: SystemTime) -> Option<SavedSummary> {
     let file = File::open(path).ok()?;
     let (mut turns, mut first) = (0, None);
     for line in BufReader::new(file.take(LARGEST)).split(b'\n') {
         let line = line.ok()?;
-        // Most of a long file is only counted.
+        // Most lines are only counted, not decoded.
         if TURNS.iter().any(|begin| line.starts_with(begin)) {
             turns += 1;
             first = first.or_else(|| Turn::from_line(&line).ok().as_ref().and_then(first_words));

@@ -20,7 +20,7 @@ fn calling(id: &str) -> Turn {
     Turn { role: Role::Assistant, blocks: vec![call] }
 }
 
-/// A directory with one conversation of these turns, which nobody has open; its name.
+/// Returns a directory with one closed conversation of these turns, and its id.
 fn saved(turns: &[Turn]) -> (TempDir, String) {
     let directory = TempDir::new().unwrap();
     let mut saved = SavedConversation::begin(directory.path()).unwrap();

@@ -1,4 +1,4 @@
-//! What a schema says of a tool's arguments.
+//! Extraction of argument names and descriptions from a schema.
 
 use std::borrow::Cow;
 
@@ -6,10 +6,11 @@ use serde::Deserialize;
 use serde_json::value::RawValue;
 use wharf_json::{Bounds, Raw, members};
 
-/// The most arguments of a tool that are searched.
+/// Maximum number of indexed arguments of a tool.
 const MOST: usize = 64;
 
-/// The arguments that a schema describes, in its order, and what it says of each. None where it cannot be read.
+/// Returns the top-level properties of a schema in order, with their titles and descriptions. Returns an empty list if
+/// the schema cannot be decoded.
 pub fn arguments(schema: &Raw) -> Vec<(String, String)> {
     let bounds = Bounds::default();
     let Ok(Properties { properties: Some(properties) }) = schema.decode(&bounds) else { return Vec::new() };

@@ -1,15 +1,15 @@
-//! One field of all tools, for instance their names.
+//! One indexed field of all tools, for example their names.
 
 use std::collections::BTreeSet;
 
 use bm25::{Embedder, EmbedderBuilder, TokenEmbedding, Tokenizer};
 
-/// How soon saying a word again is worth nothing more.
+/// BM25 parameter `k1`: term frequency saturation.
 const SATURATION: f32 = 1.2;
-/// How much it costs a text to be longer than others.
+/// BM25 parameter `b`: length normalization.
 const LENGTH_COST: f32 = 0.75;
 
-/// One field of all tools: the words it has in each, and what it counts for.
+/// One field of all tools: its words per tool, and its weight.
 pub(super) struct Field {
     weight: f32,
     tools: Vec<BTreeSet<String>>,
@@ -17,27 +17,27 @@ pub(super) struct Field {
 }
 
 impl Field {
-    /// The field, of which these are the words, tool by tool.
+    /// Creates a field from its words per tool.
     ///
-    /// A word counts once, and how long the field usually is says the tool in the middle: so nobody gains by repeating
-    /// words, or by making the others look short.
+    /// Each word is used once per tool, and the reference length is the median. So a tool gains no advantage by
+    /// repeating words or by making the other tools look short.
     pub(super) fn of(weight: f32, tools: impl Iterator<Item = Vec<String>>) -> Self {
         let tools: Vec<BTreeSet<String>> = tools.map(BTreeSet::from_iter).collect();
         let embedder = embedder(usual_length(&tools));
         Self { weight, tools, embedder }
     }
 
-    /// The same, held to the length that another one usually has.
+    /// Uses the reference length of another field.
     pub(super) fn with_length_of(self, other: &Self) -> Self {
         Self { embedder: embedder(other.embedder.avgdl()), ..self }
     }
 
-    /// The words this has in any tool.
+    /// Iterates over the words of this field in all tools.
     pub(super) fn words(&self) -> impl Iterator<Item = &String> {
         self.tools.iter().flatten()
     }
 
-    /// What each word of a tool is worth here.
+    /// Returns the weight of each word of a tool in this field.
     pub(super) fn worth(&self, at: usize) -> impl Iterator<Item = TokenEmbedding<u64>> {
         let words: Vec<&str> = self.tools[at].iter().map(String::as_str).collect();
         let weigh = |word: TokenEmbedding<u64>| TokenEmbedding { value: word.value * self.weight, ..word };
@@ -49,7 +49,7 @@ fn embedder(usual_length: f32) -> Embedder<u64, Spaced> {
     EmbedderBuilder::with_avgdl(usual_length).k1(SATURATION).b(LENGTH_COST).build()
 }
 
-/// How many words the field has in the tool in the middle, of those that have it at all.
+/// Returns the median number of words, over the tools that have this field.
 fn usual_length(tools: &[BTreeSet<String>]) -> f32 {
     let mut lengths: Vec<usize> = tools.iter().map(BTreeSet::len).filter(|length| *length > 0).collect();
     lengths.sort_unstable();
@@ -57,7 +57,7 @@ fn usual_length(tools: &[BTreeSet<String>]) -> f32 {
     f32::from(u16::try_from(middle).unwrap_or(u16::MAX))
 }
 
-/// Takes a text for what was made of words that had been cut before.
+/// Tokenizer for text that is already split into words.
 #[derive(Default)]
 struct Spaced;
 

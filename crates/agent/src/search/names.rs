@@ -1,29 +1,29 @@
-//! Finding a tool by its name, whichever way that is spelt.
+//! Lookup of tools by name in any spelling.
 
 use std::collections::{BTreeMap, HashMap};
 
 use super::Searched;
 use super::words::pieces;
 
-/// The most characters of a name that are compared.
+/// Maximum characters of a name that are compared.
 const LONGEST: usize = 256;
 
-/// The names of tools.
+/// Name lookup table.
 pub(super) struct Names {
-    /// Every full name of every tool.
+    /// All full names of each tool.
     spelt: Vec<Vec<String>>,
-    /// Which tools a name belongs to, by its letters and digits alone.
+    /// Tools by the letters and digits of their names.
     by_letters: HashMap<String, Vec<usize>>,
 }
 
-/// How exactly a tool was named; the greater, the more exactly.
+/// Quality of a name match, in ascending order.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Named {
-    /// By the same letters.
+    /// Same letters and digits.
     Letters,
-    /// By the same words.
+    /// Same words.
     Words,
-    /// To the letter.
+    /// Exact match.
     Verbatim,
 }
 
@@ -42,7 +42,8 @@ impl Names {
         Self { spelt, by_letters }
     }
 
-    /// The tools that a query names, as a whole or by a word that nobody writes who does not mean a name; each once.
+    /// Returns the tools named by the whole query, or by one of its multi-word parts such as `list_issues`. Each tool
+    /// occurs once.
     pub(super) fn named(&self, query: &str) -> BTreeMap<usize, Named> {
         let trim = |part: &str| part.trim_matches(|letter: char| !letter.is_alphanumeric()).to_owned();
         let parts = query.split_whitespace().map(trim).filter(|part| pieces(part).len() > 1);
@@ -66,7 +67,7 @@ impl Names {
     }
 }
 
-/// Everything a tool may be called in full.
+/// Returns all full names of a tool.
 fn spellings(tool: &Searched<'_>) -> Vec<String> {
     let Searched { provider, name, aliases, .. } = tool;
     let cut = |text: &str| text.chars().take(LONGEST).collect::<String>();
@@ -81,7 +82,7 @@ fn spellings(tool: &Searched<'_>) -> Vec<String> {
     spellings
 }
 
-/// A name without what people spell differently; signs count where there is nothing else.
+/// Reduces a name to its letters and digits in lower case. A name without any is returned unchanged.
 fn letters(name: &str) -> String {
     let letters: String = name.chars().filter(|letter| letter.is_alphanumeric()).flat_map(char::to_lowercase).collect();
     if letters.is_empty() { name.to_owned() } else { letters }

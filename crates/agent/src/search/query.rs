@@ -1,4 +1,4 @@
-//! What a query asks for, word by word.
+//! Query parsing.
 
 use std::collections::BTreeSet;
 
@@ -6,24 +6,24 @@ use super::LONGEST_QUERY;
 use super::synonyms::synonyms;
 use super::words::{stem, telling};
 
-/// How many letters of a word nobody uses have to be the beginning of one that somebody does.
+/// Minimum letters of an unknown word to match the beginnings of known words.
 const SHORTEST_BEGINNING: usize = 3;
-/// The most words that are tried for one that nobody uses.
+/// Maximum number of known words matched by prefix.
 const MOST_BEGUN: usize = 8;
-/// What such a word is worth.
+/// Weight of a prefix match.
 const BEGUN_WORTH: f32 = 0.5;
 
-/// One thing that is asked for.
+/// One search term.
 #[derive(Debug)]
 pub(super) struct Term {
-    /// The words that say it, and what each is worth beside the one that was said.
+    /// Words that match the term, with their weights relative to the original word.
     pub(super) spellings: Vec<(String, f32)>,
 }
 
-/// What a query asks for, of what can be found in a vocabulary.
+/// Returns the terms of a query, with the spellings that occur in the vocabulary.
 pub(super) fn terms(query: &str, vocabulary: &BTreeSet<String>) -> Vec<Term> {
     let said: Vec<String> = telling(query, LONGEST_QUERY).collect();
-    // What one writes as two words another writes as one: `time zone`, `file system`.
+    // Joins adjacent words that also occur as one word: `time zone`, `file system`.
     let joined: Vec<String> =
         said.windows(2).map(<[String]>::concat).filter(|word| vocabulary.contains(&stem(word))).collect();
     let mut seen = BTreeSet::new();
@@ -43,7 +43,7 @@ fn term(said: &str, vocabulary: &BTreeSet<String>) -> Term {
     Term { spellings }
 }
 
-/// What is meant by what only looks like something: `notes.txt`, `09:30`, `4f2a91c`, two numbers.
+/// Returns words implied by the form of the query's parts: `notes.txt`, `09:30`, `4f2a91c`, two numbers.
 fn shapes(query: &str) -> impl Iterator<Item = String> {
     let parts = || query.split_whitespace().map(|part| part.trim_matches([',', '?', '!', ';', ')', '(', '"', '\'']));
     let numbers = parts().filter(|part| part.parse::<f64>().is_ok()).count();
@@ -66,7 +66,7 @@ fn is_address(part: &str) -> bool {
     part.starts_with("http://") || part.starts_with("https://")
 }
 
-/// Whether it is `3pm` or `09:30`.
+/// Reports whether a part is a time such as `3pm` or `09:30`.
 fn is_time(part: &str) -> bool {
     let is_number = |text: &str| (1..=2).contains(&text.len()) && text.bytes().all(|byte| byte.is_ascii_digit());
     let lower = part.to_ascii_lowercase();
@@ -80,7 +80,7 @@ fn is_time(part: &str) -> bool {
     }
 }
 
-/// Whether it is the beginning of a hash, as commits are named by.
+/// Reports whether a part is an abbreviated or full commit hash.
 fn is_hash(part: &str) -> bool {
     let has = |is: fn(&u8) -> bool| part.bytes().any(|byte| is(&byte));
     (7..=40).contains(&part.len())

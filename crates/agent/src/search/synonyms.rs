@@ -1,13 +1,13 @@
-//! Words that people use for one another when they say what a tool should do.
+//! Synonyms for tool descriptions and queries.
 //!
-//! Everyday English and the vocabulary of computers; nothing that only one server would say.
+//! Contains general English and computing vocabulary, and no terms specific to one server.
 
 use std::collections::{BTreeMap, HashMap};
 use std::sync::LazyLock;
 
 use super::words::stem;
 
-/// Words that mean the same.
+/// Groups of synonyms.
 const SAME: &[&str] = &[
     "directory folder",
     "subdirectory subfolder",
@@ -41,7 +41,7 @@ const SAME: &[&str] = &[
     "mail email",
 ];
 
-/// Words of which one often stands where another is meant.
+/// Groups of related words.
 const NEAR: &[&str] = &[
     "list show view print browse overview",
     "read get open load content print show",
@@ -133,11 +133,11 @@ const NEAR: &[&str] = &[
     "say repeat echo parrot",
 ];
 
-/// What a word is worth that means the same, and one that often stands where the other is meant.
+/// Weights of a synonym and of a related word.
 const SAME_WORTH: f32 = 0.9;
 const NEAR_WORTH: f32 = 0.5;
 
-/// The words that stand for each word, and what they are worth.
+/// Related words of each word, with their weights.
 static RELATED: LazyLock<HashMap<String, BTreeMap<String, f32>>> = LazyLock::new(|| {
     let same: Vec<Vec<String>> = SAME.iter().map(|group| stems(group)).collect();
     let mut related = HashMap::new();
@@ -155,7 +155,7 @@ fn stems(group: &str) -> Vec<String> {
     group.split(' ').map(stem).collect()
 }
 
-/// A word and those that mean the same.
+/// Returns a word and its synonyms.
 fn with_same(word: &str, same: &[Vec<String>]) -> Vec<String> {
     let group = same.iter().find(|group| group.iter().any(|other| other == word));
     group.cloned().unwrap_or_else(|| vec![word.to_owned()])
@@ -168,7 +168,7 @@ fn relate(related: &mut HashMap<String, BTreeMap<String, f32>>, group: &[String]
     }
 }
 
-/// What else may be said for a word, stems both, and what that is worth beside the word itself.
+/// Returns the synonyms and related words of a stem, with their weights relative to the stem itself.
 pub(super) fn synonyms(word: &str) -> impl Iterator<Item = (&'static str, f32)> {
     let related = RELATED.get(word).into_iter().flatten();
     related.map(|(other, worth)| (other.as_str(), *worth))

@@ -1,6 +1,6 @@
 use super::*;
 
-/// A tool of the server `hub`.
+/// Returns a tool of the server `hub`.
 fn tool<'a>(name: &'a str, text: &'a str) -> Searched<'a> {
     Searched { provider: "hub", name, aliases: &[], title: None, text, arguments: &[("path", "")] }
 }

@@ -1,12 +1,12 @@
-//! The words of a text, as they are compared.
+//! Splitting and stemming of words for comparison.
 //!
-//! Names are cut where people see a word begin, and English words lose their endings, so that `listIssues` and "the
-//! issues that are listed" have two words in common. What is left of a word is no English; both sides are treated alike.
+//! Names are split at word boundaries, and English words lose their endings, so that `listIssues` and "the issues that
+//! are listed" share two words. Stems need not be English words: the index and the query are treated alike.
 
 use std::collections::HashSet;
 use std::sync::LazyLock;
 
-/// Words that say nothing about what a tool does.
+/// Stop words.
 static EMPTY: LazyLock<HashSet<&str>> = LazyLock::new(|| {
     "a about above after again all also am an and any are as at be because been before being both but by can could \
      d did do does doing done each either else etc for from had has have having he her here hers him his how i if in \
@@ -18,18 +18,18 @@ static EMPTY: LazyLock<HashSet<&str>> = LazyLock::new(|| {
         .collect()
 });
 
-/// The words of a text in their order, of at most so many bytes of it, without endings.
+/// Returns the stemmed words of a text in order, without stop words, from at most `most_bytes` bytes.
 pub(super) fn words(text: &str, most_bytes: usize) -> Vec<String> {
     telling(text, most_bytes).map(|piece| stem(&piece)).collect()
 }
 
-/// The words of a text that say something, whole, of at most so many bytes of it.
+/// Returns the unstemmed words of a text without stop words, from at most `most_bytes` bytes.
 pub(super) fn telling(text: &str, most_bytes: usize) -> impl Iterator<Item = String> {
     let text = &text[..text.floor_char_boundary(most_bytes)];
     pieces(text).into_iter().filter(|piece| !EMPTY.contains(piece.as_str()))
 }
 
-/// All the words of a text, whole, in lower case.
+/// Returns all words of a text, unstemmed, in lower case.
 pub(super) fn pieces(text: &str) -> Vec<String> {
     let mut pieces: Vec<String> = Vec::new();
     let mut before: Option<char> = None;
@@ -49,20 +49,20 @@ pub(super) fn pieces(text: &str) -> Vec<String> {
     pieces
 }
 
-/// Whether a word begins with this letter: at a hump of `camelCase`, at the last capital of `HTTPServer`, where digits
-/// begin or end, and at every sign of a script that writes no spaces.
+/// Reports whether a word starts at this letter: at a capital in `camelCase`, at the last capital of `HTTPServer`, at a
+/// change between digits and letters, and at every character of a script without spaces.
 fn begins(before: char, letter: char, next: Option<char>) -> bool {
     let hump = letter.is_uppercase() && (!before.is_uppercase() || next.is_some_and(char::is_lowercase));
     let digits = before.is_numeric() != letter.is_numeric();
     hump || digits || is_unspaced(before) || is_unspaced(letter)
 }
 
-/// Kana and Han.
+/// Reports whether a character is Kana or Han.
 fn is_unspaced(letter: char) -> bool {
     matches!(letter, '\u{3040}'..='\u{30ff}' | '\u{3400}'..='\u{9fff}')
 }
 
-/// A word without the endings of plurals and verbs.
+/// Removes the endings of plurals and verbs.
 pub(super) fn stem(word: &str) -> String {
     if word.len() < 3 || !word.bytes().all(|byte| byte.is_ascii_lowercase()) {
         return word.to_owned();
@@ -94,7 +94,7 @@ fn without_verb_ending(word: String) -> String {
     ending.filter(is_verb).map_or(word.clone(), str::to_owned)
 }
 
-/// A word whose last consonant is not doubled: `committ` is `commit`, and `add` the same as what `adding` leaves.
+/// Removes a doubled final consonant: `committ` becomes `commit`, and `add` becomes the stem of `adding`.
 fn without_double(word: &str) -> &str {
     let mut letters = word.chars().rev();
     let doubled = letters.next().zip(letters.next()).is_some_and(|(last, other)| last == other);

@@ -1,4 +1,4 @@
-//! What a request carries: the token, and the proof that it is ours where it is bound to a key.
+//! Credential headers of a request: the token, and the DPoP proof of a bound token.
 
 use url::{Host, Url};
 use wharf_net::{Carried, HeaderValue, Method, header};
@@ -7,7 +7,7 @@ use super::memory::Held;
 use crate::dpop::{PROOF, Proven};
 use crate::token::Tokens;
 
-/// What a request carries; nothing where there are no tokens, or none that can be shown.
+/// Returns the credential headers, or `None` if there are no usable tokens.
 pub(super) fn carried(held: &Held, method: &Method, url: &Url, nonce: Option<&str>, now: u64) -> Option<Carried> {
     let tokens = held.kept.tokens.as_ref()?;
     let mut headers = vec![(header::AUTHORIZATION, authorization(tokens)?)];
@@ -18,7 +18,7 @@ pub(super) fn carried(held: &Held, method: &Method, url: &Url, nonce: Option<&st
     Some(Carried { headers, serial: held.serial })
 }
 
-/// Whether there are tokens that a request can carry: a bound one is worth nothing without its key.
+/// Reports whether there are tokens that a request can carry. A bound token requires its key.
 pub(super) fn can_be_shown(held: &Held) -> bool {
     let is_good = |tokens: &Tokens| authorization(tokens).is_some() && (held.key.is_some() || !tokens.is_bound());
     held.kept.tokens.as_ref().is_some_and(is_good)
@@ -31,7 +31,7 @@ fn authorization(tokens: &Tokens) -> Option<HeaderValue> {
     Some(value)
 }
 
-/// Whether what is sent there is read by nobody on the way: https, or this machine.
+/// Reports whether the transport is confidential: https, or the local machine.
 pub(super) fn is_confidential(url: &Url) -> bool {
     match (url.scheme(), url.host()) {
         ("https", _) => true,

@@ -1,4 +1,4 @@
-//! Logging in and logging out.
+//! Login and logout.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -16,33 +16,33 @@ use crate::token::Tokens;
 use crate::vault::{Kept, VaultError};
 use crate::visitor::{VisitError, Visitor};
 
-/// How long a logout waits for another process that is renewing: longer than that takes.
+/// Timeout of a logout for a renewal in another process. Longer than a renewal takes.
 const PATIENCE: Duration = Duration::from_secs(15);
-/// How long getting tokens may take where no person is waited for: a request waits half a minute for them to be kept.
+/// Timeout for getting tokens without a user. A request waits slightly longer, so that they can be stored.
 const ALONE: Duration = Duration::from_secs(29);
 const ALONE_AND_KEPT: Duration = Duration::from_secs(30);
 
-/// What a login begins with.
+/// Parameters of a login.
 pub(super) struct Entry {
     pub(super) visitor: Option<Arc<dyn Visitor>>,
-    /// What the server said.
+    /// The server's challenge.
     pub(super) challenge: Option<Challenge>,
-    /// What is known of the issuer already, rather than what is kept as current.
+    /// Login to reuse the client from, instead of the stored one.
     pub(super) before: Option<Kept>,
-    /// What is asked for, where that is settled.
+    /// Scope to request, if already determined.
     pub(super) scope: Option<String>,
 }
 
 impl Inner {
-    /// Logs in, or waits for the login under way. When nobody waits for it any more it is given up, but for what was
-    /// got already, which is kept.
+    /// Logs in, or joins a running login. When no caller waits for it any more, the login is cancelled. Tokens received
+    /// by then are stored.
     pub(super) async fn log_in(self: &Arc<Self>, entry: Entry) -> Result<Login, LoginError> {
         let (inner, epoch) = (self.clone(), self.memory().epoch);
         let waiting = self.logins.join(Kind::Attended, || Box::pin(inner.enter(entry, epoch)) as Pending<_>);
         waiting.outcome().await.unwrap_or_else(|| Err(given_up()))
     }
 
-    /// Gets tokens where nobody has to be asked for it; where that has just failed, after a while.
+    /// Gets tokens without a user. Fails immediately during the backoff after a failure.
     pub(super) async fn get_alone(self: &Arc<Self>, entry: Entry) -> Result<(), LoginError> {
         if let Some(error) = self.memory().paused(Instant::now()) {
             return Err(error);
@@ -53,7 +53,7 @@ impl Inner {
 
     async fn enter(self: Arc<Self>, entry: Entry, epoch: u64) -> Result<Login, LoginError> {
         let stored = match self.load().await {
-            // It is put aside, or left where it is, by whoever keeps the next login.
+            // Saving the next login moves the damaged data aside, or leaves data stored elsewhere in place.
             Err(LoginError::Vault(VaultError::Damaged { .. } | VaultError::Elsewhere { .. })) => None,
             loaded => loaded?,
         };
@@ -77,8 +77,8 @@ impl Inner {
         obtained.inspect_err(|error| self.memory().pause(error.clone(), Instant::now()))
     }
 
-    /// Keeps a login. What cannot be kept is used all the same: a person has been asked for it. `spent` is what it takes
-    /// the place of.
+    /// Stores a login. If that fails, the login is used from memory, since it cost the user an interaction. `spent`
+    /// holds the replaced tokens.
     async fn keep_login(&self, kept: Kept, spent: Option<Tokens>, epoch: u64) -> Result<Login, LoginError> {
         let lock = self.lock().await;
         if self.memory().epoch != epoch {
@@ -102,8 +102,8 @@ impl Inner {
         Ok(Login { kept })
     }
 
-    /// Forgets, then gives back. What is being renewed here meanwhile is given back by whoever renews it, and not waited
-    /// for; nobody joins what was begun before.
+    /// Deletes the login, then revokes its tokens. A running renewal is not awaited: it revokes its own result. Running
+    /// operations cannot be joined any more.
     pub(super) async fn log_out(self: &Arc<Self>) -> Result<Logout, LoginError> {
         let epoch = self.memory().forget();
         let is_renewing = self.renewals.is_under_way();
@@ -123,8 +123,8 @@ impl Inner {
         Ok(logout)
     }
 
-    /// Another process may have kept something in the very moment of a logout; where it takes too long, it sees for
-    /// itself. Somebody who has logged in again since stays so.
+    /// Deletes again under the lock, since another process may have stored a login during the logout. Does nothing if
+    /// the lock times out, as the other process checks by itself, or if the user has logged in again.
     async fn remove_again(&self, epoch: u64) -> Result<(), LoginError> {
         let Ok(_lock) = self.lock_within(PATIENCE).await else { return Ok(()) };
         if self.is_still_out(epoch) {
@@ -149,7 +149,7 @@ impl Inner {
     }
 }
 
-/// Where a login comes from that was to be kept.
+/// Returns the source of a login depending on whether it could be stored.
 pub(super) fn source(saved: Result<(), LoginError>, spent: Option<Tokens>) -> Source {
     match saved {
         Ok(()) => Source::Issuer,

@@ -1,4 +1,4 @@
-//! Work that many wait for and one does.
+//! Single-flight execution: concurrent callers share one task.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
@@ -6,41 +6,41 @@ use tokio::sync::watch;
 use tokio::task::AbortHandle;
 use wharf_net::Pending;
 
-/// What happens to the work when nobody waits for it any more.
+/// Behaviour of a task when no caller waits for it any more.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Kind {
-    /// It is given up.
+    /// The task is cancelled.
     Attended,
-    /// It goes on to its end.
+    /// The task runs to its end.
     Detached,
 }
 
-/// One kind of work, of which others join what is under way.
+/// A single-flight group. Callers join the running task or start a new one.
 pub(super) struct Flights<T> {
     current: Mutex<Option<Flight<T>>>,
     work: Work,
 }
 
-/// Counts what is under way.
+/// Counts running tasks.
 #[derive(Default)]
 pub(super) struct Work(watch::Sender<usize>);
 
-/// Something is under way for as long as this is there.
+/// Marks a task as running until dropped.
 pub(super) struct UnderWay(watch::Sender<usize>);
 
 struct Flight<T> {
     outcome: watch::Receiver<Option<T>>,
-    /// Gone once nobody waits; never there for work that goes on by itself.
+    /// Handle of the waiting callers. Dead once no caller waits; `None` for a detached task.
     seat: Option<Weak<Seat>>,
 }
 
-/// One who waits.
+/// A caller that waits for a task.
 pub(super) struct Waiting<T> {
     outcome: watch::Receiver<Option<T>>,
     _seat: Option<Arc<Seat>>,
 }
 
-/// Shared by all who wait. The last to leave ends the work.
+/// Shared by all waiting callers. Dropping the last one aborts the task.
 struct Seat(AbortHandle);
 
 impl<T: Clone + Send + Sync + 'static> Flights<T> {
@@ -48,7 +48,7 @@ impl<T: Clone + Send + Sync + 'static> Flights<T> {
         Self { current: Mutex::new(None), work: Work::default() }
     }
 
-    /// Waits for what is under way, or begins it.
+    /// Joins the running task, or starts one.
     pub(super) fn join(&self, kind: Kind, work: impl FnOnce() -> Pending<T>) -> Waiting<T> {
         let mut current = self.current();
         if let Some(waiting) = current.as_ref().and_then(Flight::board) {
@@ -70,12 +70,12 @@ impl<T: Clone + Send + Sync + 'static> Flights<T> {
         self.work.is_under_way()
     }
 
-    /// Lets nobody else join what is under way. Those who wait for it go on waiting.
+    /// Prevents callers from joining the running task. Callers that already wait are not affected.
     pub(super) fn part(&self) {
         *self.current() = None;
     }
 
-    /// Waits until nothing is under way.
+    /// Waits until no task is running.
     pub(super) async fn settled(&self) {
         self.work.settled().await;
     }
@@ -95,9 +95,9 @@ impl Work {
         *self.0.borrow() > 0
     }
 
-    /// Waits until nothing is under way.
+    /// Waits until no task is running.
     pub(super) async fn settled(&self) {
-        // It is never closed, since one end of it is here.
+        // The channel stays open: its sender is here.
         let _ = self.0.subscribe().wait_for(|count| *count == 0).await;
     }
 }
@@ -123,7 +123,7 @@ impl<T> Flight<T> {
 }
 
 impl<T: Clone> Waiting<T> {
-    /// What came of it; nothing where it broke off.
+    /// Returns the result, or `None` if the task did not finish.
     pub(super) async fn outcome(mut self) -> Option<T> {
         let outcome = self.outcome.wait_for(Option::is_some).await.ok()?;
         outcome.clone()

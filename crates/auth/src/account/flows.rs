@@ -1,4 +1,4 @@
-//! The way from an account to the authorization server: what it does there, apart from when and why.
+//! Operations of an account at its authorization server.
 
 use std::sync::Arc;
 
@@ -18,11 +18,11 @@ use crate::token::Tokens;
 use crate::vault::Kept;
 use crate::visitor::Visitor;
 
-/// What can be done at the server's authorization server.
+/// Operations at the authorization server of a server.
 pub(super) trait Flows: Send + Sync {
-    /// Finds out where it is now.
+    /// Discovers the current authorization server.
     fn discover(&self, challenge: Option<Challenge>) -> Pending<Result<Discovered, LoginError>>;
-    /// Logs in; `before` is the last login, whose client is used again at the same issuer.
+    /// Logs in. `before` is the last login, whose client is reused at the same issuer.
     fn log_in(
         &self,
         visitor: Option<Arc<dyn Visitor>>,
@@ -30,13 +30,13 @@ pub(super) trait Flows: Send + Sync {
         before: Option<Kept>,
         scope: Option<String>,
     ) -> Pending<Result<Kept, LoginError>>;
-    /// Exchanges a refresh token. What the answer leaves out because it stays as it was is in what this gives (O04).
+    /// Exchanges the refresh token. Members missing in the response keep their previous value (O04).
     fn renew(&self, kept: Kept) -> Pending<Result<Tokens, LoginError>>;
-    /// Gives tokens back, as far as that is possible.
+    /// Revokes tokens, as far as possible.
     fn revoke(&self, kept: Kept) -> Pending<Revoked>;
 }
 
-/// The real ones, over the network.
+/// The implementation over the network.
 pub(super) struct Online {
     server: String,
     url: Url,
@@ -65,7 +65,8 @@ impl Online {
         }
     }
 
-    /// What the server said, and where it describes itself as it says to somebody it does not know.
+    /// Completes a challenge with the metadata URL that the server sends to unauthenticated requests. Without a
+    /// challenge, requests one.
     async fn whole(&self, challenge: Option<Challenge>) -> Option<Challenge> {
         match challenge {
             Some(challenge) if challenge.resource_metadata.is_none() => {
@@ -77,8 +78,8 @@ impl Online {
         }
     }
 
-    /// Refuses to take it that the issuer has moved where nobody says so: nothing is registered at presumed addresses
-    /// because descriptions are away for a while.
+    /// Rejects an apparent move of the issuer that is only due to missing metadata. Otherwise a client would be
+    /// registered at default endpoints while the metadata are temporarily unavailable.
     async fn check_described(&self, challenge: Option<&Challenge>, before: &Kept) -> Result<(), LoginError> {
         let origin = self.url.origin().ascii_serialization();
         if before.issuer.is_empty() || before.issuer == origin {

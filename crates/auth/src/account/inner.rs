@@ -1,4 +1,4 @@
-//! What the clones of an account share.
+//! State shared by the clones of an account.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -16,46 +16,46 @@ use crate::login::Login;
 use crate::vault::{AccountKey, Kept, Vault, VaultError};
 use crate::visitor::Visitor;
 
-/// How long others are waited for who renew the same login.
+/// Timeout for a renewal of the same login in another process.
 const PATIENCE: Duration = Duration::from_secs(60);
-/// How long a thread waits for them at a stretch: whoever ends the program does not wait for more.
+/// Longest uninterrupted wait for the lock on a blocking thread. Bounds the delay at program exit.
 const STRETCH: Duration = Duration::from_millis(200);
 
-/// What the clones of an account share.
+/// State shared by the clones of an account.
 pub(super) struct Inner {
     pub(super) key: AccountKey,
     pub(super) url: Url,
     pub(super) vault: Arc<dyn Vault>,
     pub(super) flows: Arc<dyn Flows>,
     pub(super) visitor: Option<Arc<dyn Visitor>>,
-    /// Tokens are got without a person.
+    /// Tokens are requested without a user.
     pub(super) is_unattended: bool,
-    /// A login that does not say which address it is for may be shown to this one.
+    /// A stored login that does not record its URL may be used for this server.
     pub(super) takes_flat: bool,
     pub(super) now: Arc<dyn Fn() -> u64 + Send + Sync>,
     pub(super) memory: Mutex<Memory>,
-    /// What the server wants repeated in proofs.
+    /// DPoP nonces of the server.
     pub(super) nonces: Nonces,
     pub(super) renewals: Flights<Result<(), LoginError>>,
     pub(super) repairs: Flights<Result<(), LoginError>>,
     pub(super) step_ups: Flights<Result<(), LoginError>>,
     pub(super) logins: Flights<Result<Login, LoginError>>,
-    /// Logins that are being kept, and forgotten, whoever waits for it.
+    /// Logins being stored or deleted, independent of waiting callers.
     pub(super) keeping: Work,
 }
 
 impl Inner {
-    /// What is known. Held for a few lines, and never while anything is awaited.
+    /// Locks the in-memory state. Must not be held across an await.
     pub(super) fn memory(&self) -> MutexGuard<'_, Memory> {
         self.memory.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Whether tokens can be got when the server asks for them.
+    /// Reports whether tokens can be requested when the server demands them.
     pub(super) fn can_log_in(&self) -> bool {
         self.is_unattended || self.visitor.is_some()
     }
 
-    /// Reads what is kept, the first time. What cannot be read is told when the server wants it.
+    /// Loads the stored login for the first time. Read errors are reported when the server demands a login.
     pub(super) async fn read(&self) {
         let epoch = self.memory().epoch;
         let loaded = self.load().await;
@@ -71,7 +71,7 @@ impl Inner {
         }
     }
 
-    /// What is kept; nothing where it was got for another address than the server's.
+    /// Returns the stored login, or `None` if it belongs to another URL.
     pub(super) async fn load(&self) -> Result<Option<Kept>, LoginError> {
         let kept = self.in_vault(|vault, key| vault.load(key)).await?;
         Ok(kept.filter(|kept| self.is_for_us(kept)))
@@ -83,7 +83,7 @@ impl Inner {
         }
         let is_of_us = kept.resource.as_ref().map(|resource| is_of(resource, &self.url));
         Url::parse(&kept.url).is_ok_and(|url| {
-            // Where nothing names what it was got for, another path may be somebody else's.
+            // Without a resource identifier, another path may belong to another server.
             url.origin() == self.url.origin() && is_of_us.unwrap_or(url.path() == self.url.path())
         })
     }
@@ -92,7 +92,7 @@ impl Inner {
         self.in_vault(move |vault, key| vault.save(key, &kept)).await
     }
 
-    /// Keeps everybody else from renewing, in this process and others, for as long as what this gives is held.
+    /// Excludes other renewals, in this and other processes, until the returned guard is dropped.
     pub(super) async fn lock(&self) -> Result<Box<dyn Send>, LoginError> {
         self.lock_within(PATIENCE).await
     }
@@ -107,7 +107,7 @@ impl Inner {
         }
     }
 
-    /// Does something with the vault on a thread that may block.
+    /// Runs an operation of the vault on a blocking thread.
     pub(super) async fn in_vault<T: Send + 'static>(
         &self,
         work: impl FnOnce(&dyn Vault, &AccountKey) -> Result<T, VaultError> + Send + 'static,

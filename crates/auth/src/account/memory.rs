@@ -1,4 +1,4 @@
-//! What an account knows without looking anything up. Decisions only: no clock, no file, no network.
+//! In-memory state of an account. Pure decisions: no clock, file or network access.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -14,37 +14,38 @@ use crate::scope;
 use crate::token::Tokens;
 use crate::vault::Kept;
 
-/// Tokens are renewed this long before they end, in milliseconds; those that do not last as long, when half of it is over.
+/// Time before expiry at which tokens are renewed, in milliseconds. Short-lived tokens are renewed at half their
+/// lifetime.
 const AHEAD: u64 = 30_000;
-/// How many tokens in a row are refused right after they were got before no more are.
+/// Number of new tokens in a row that the server may reject before no more are requested.
 const MOST_STRIKES: u32 = 2;
-/// How many nonces in a row are taken without the server being content.
+/// Maximum number of consecutive nonce retries.
 const MOST_NONCES: u32 = 3;
-/// How often a person is asked for more within the time below.
+/// Maximum number of scope step-ups within the window.
 const MOST_STEP_UPS: usize = 2;
 const STEP_UP_WINDOW: Duration = Duration::from_secs(600);
 const SHORTEST_PAUSE: Duration = Duration::from_secs(1);
 const LONGEST_PAUSE: Duration = Duration::from_secs(60);
 
-/// What an account knows.
+/// In-memory state of an account.
 #[derive(Default)]
 pub(super) struct Memory {
     knowledge: Knowledge,
-    /// Counts what is carried.
+    /// Number of the current credentials. Incremented on every change.
     serial: u64,
-    /// Counts logouts: whatever was begun before one is not kept.
+    /// Number of logouts. Results of operations started before a logout are discarded.
     pub(super) epoch: u64,
-    /// Whether the server has taken what is carried now.
+    /// The server has accepted the current credentials.
     is_proven: bool,
     strikes: u32,
-    /// What was counted last.
+    /// Serial of the last rejection counted.
     struck: Option<u64>,
     nonces: u32,
     pause: Option<Pause>,
     step_ups: VecDeque<Instant>,
-    /// What the next login has to cover besides, because the server wanted it.
+    /// Additional scopes that the server has demanded since the last login.
     wanted: Option<String>,
-    /// What the server said the last time it wanted a login.
+    /// The server's last challenge.
     pub(super) challenge: Option<Challenge>,
 }
 
@@ -60,46 +61,46 @@ enum Knowledge {
 pub(super) struct Held {
     pub(super) kept: Kept,
     pub(super) serial: u64,
-    /// The key that the tokens are bound to.
+    /// Key that the tokens are bound to.
     pub(super) key: Option<Arc<DpopKey>>,
     source: Source,
 }
 
-/// Where a login in memory comes from.
+/// Source of a login in memory.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Source {
-    /// It was kept, by us or another process.
+    /// Loaded from the vault, stored by this or another process.
     Vault,
-    /// The authorization server, just now.
+    /// Just received from the authorization server, and stored.
     Issuer,
-    /// As before, but it could not be kept: the vault still has these, which are spent.
+    /// Received from the authorization server but not stored. Holds the spent tokens that the vault still has.
     Unkept(Option<Tokens>),
 }
 
-/// Renewing failed, and is not tried again before its time.
+/// Backoff after a failed renewal.
 struct Pause {
     length: Duration,
     until: Instant,
     error: LoginError,
 }
 
-/// What a request is to carry.
+/// Credentials available to a request.
 pub(super) enum Look {
     Unread,
     Nothing,
     Live(Arc<Held>),
-    /// It ends soon or has ended, and can be renewed.
+    /// Expired or expiring soon, and renewable.
     Due(Arc<Held>),
 }
 
-/// What a renewal starts from, now that nobody else renews.
+/// First step of a renewal under the lock.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Start {
-    /// Another process has done it.
+    /// Another process has already renewed it.
     Adopt(Kept),
-    /// This is to be renewed.
+    /// This login has to be renewed.
     Renew(Kept),
-    /// There is nothing left to renew.
+    /// There is no login to renew.
     Nothing,
 }
 
@@ -123,7 +124,7 @@ impl Memory {
         if let Knowledge::Held(held) = &self.knowledge { Some(held.clone()) } else { None }
     }
 
-    /// The serial of what is carried, where anything is.
+    /// Returns the serial of the current credentials, if any.
     pub(super) fn carried(&self) -> Option<u64> {
         self.held().filter(|held| can_be_shown(held)).map(|held| held.serial)
     }
@@ -132,7 +133,7 @@ impl Memory {
         matches!(self.knowledge, Knowledge::Unread)
     }
 
-    /// Whether a refusal is of something that is not carried any more.
+    /// Reports whether a rejection is about outdated credentials.
     pub(super) fn is_stale(&self, serial: Option<u64>) -> bool {
         self.carried().is_some_and(|current| serial != Some(current))
     }
@@ -144,12 +145,12 @@ impl Memory {
         self.knowledge = Knowledge::Held(Arc::new(Held { kept, serial: self.serial, key, source }));
     }
 
-    /// Notes that nothing is kept.
+    /// Records that no login is stored.
     pub(super) fn hold_nothing(&mut self) {
         self.knowledge = Knowledge::Nothing;
     }
 
-    /// Forgets everything: a logout. Says which.
+    /// Clears the state for a logout. Returns the new epoch.
     pub(super) fn forget(&mut self) -> u64 {
         self.epoch += 1;
         self.strikes = 0;
@@ -159,24 +160,24 @@ impl Memory {
         self.epoch
     }
 
-    /// Notes what the next login has to cover, besides what was noted before.
+    /// Records scopes that the next login has to include.
     pub(super) fn want(&mut self, more: Option<&str>) {
         self.wanted = scope::union(self.wanted.as_deref(), more);
     }
 
-    /// What was asked for before and has been wanted since; nothing where nothing is wanted.
+    /// Returns the previous scopes and those demanded since, or `None` if none were demanded.
     pub(super) fn wanted(&self) -> Option<String> {
         let wanted = self.wanted.as_deref()?;
         scope::union(self.asked().as_deref(), Some(wanted))
     }
 
-    /// What was asked for, or granted where that is not known.
+    /// Returns the requested scope of the login, or the granted scope if that is unknown.
     pub(super) fn asked(&self) -> Option<String> {
         let Kept { asked, tokens, .. } = &self.held()?.kept;
         asked.clone().or_else(|| tokens.as_ref()?.scope.clone())
     }
 
-    /// Somebody has logged in for this: what it covers is not wanted any more.
+    /// Removes demanded scopes that a login covers.
     pub(super) fn agree(&mut self, asked: Option<&str>) {
         let is_covered = |word: &str| asked.is_some_and(|asked| asked.split_whitespace().any(|other| other == word));
         let wanted = self.wanted.take().unwrap_or_default();
@@ -185,8 +186,8 @@ impl Memory {
         self.challenge = None;
     }
 
-    /// Takes over what another process has kept, if it is something else, and what was held is still held. What ends soon
-    /// is of use only where it can be renewed, and nothing that is held can.
+    /// Adopts a login that another process has stored, if it differs and the current login is still `over`. An expiring
+    /// login is adopted only if it is renewable and the current one is not.
     pub(super) fn adopt(&mut self, over: Option<u64>, stored: Option<&Kept>, now: u64) -> bool {
         let holds_renewable = self.held().is_some_and(|held| is_renewable(&held.kept));
         let is_of_use = |stored: &&Kept| {
@@ -206,12 +207,13 @@ impl Memory {
         is_news
     }
 
-    /// The server took what it was shown.
+    /// Records that the server accepted the credentials.
     pub(super) fn prove(&mut self) {
         (self.is_proven, self.strikes, self.nonces) = (true, 0, 0);
     }
 
-    /// Counts that what is carried was refused, once; says how many tokens were refused in a row right after they were got.
+    /// Counts a rejection of the current credentials, once per serial. Returns the number of new tokens rejected in a
+    /// row.
     pub(super) fn strike(&mut self) -> u32 {
         let is_fresh = |held: &Arc<Held>| held.source != Source::Vault && held.kept.tokens.is_some();
         let fresh = self.held().filter(is_fresh).map(|held| held.serial);
@@ -222,12 +224,12 @@ impl Memory {
         self.strikes
     }
 
-    /// Forgives what was refused before: a person has logged in since.
+    /// Resets the failure counts after a login by the user.
     pub(super) fn forgive(&mut self) {
         (self.strikes, self.pause) = (0, None);
     }
 
-    /// Carries the same with another nonce, if the server does not ask for one again and again.
+    /// Switches to another nonce under a new serial. Returns `false` if there is no key or the nonce limit is reached.
     pub(super) fn take_nonce(&mut self) -> bool {
         let Knowledge::Held(held) = &self.knowledge else { return false };
         if held.key.is_none() || self.nonces >= MOST_NONCES {
@@ -242,7 +244,7 @@ impl Memory {
         true
     }
 
-    /// Counts that a person is asked for more; refuses when that was often enough lately, and says how often.
+    /// Counts a scope step-up. Returns the number of recent ones as an error if the limit is reached.
     pub(super) fn step_up(&mut self, now: Instant) -> Result<(), usize> {
         self.step_ups.retain(|asked| now.duration_since(*asked) < STEP_UP_WINDOW);
         if self.step_ups.len() >= MOST_STEP_UPS {
@@ -252,12 +254,12 @@ impl Memory {
         Ok(())
     }
 
-    /// Why renewing is not tried now.
+    /// Returns the last error during the backoff.
     pub(super) fn paused(&self, now: Instant) -> Option<LoginError> {
         self.pause.as_ref().filter(|pause| now < pause.until).map(|pause| pause.error.clone())
     }
 
-    /// Renewing has failed: the next time is after a while, and that doubles.
+    /// Starts the backoff after a failed renewal. Its length doubles each time.
     pub(super) fn pause(&mut self, error: LoginError, now: Instant) {
         let doubled = self.pause.as_ref().map(|pause| (pause.length * 2).min(LONGEST_PAUSE));
         let length = doubled.unwrap_or(SHORTEST_PAUSE);
@@ -270,7 +272,7 @@ impl Memory {
 }
 
 impl Held {
-    /// Where a renewal starts, given what is in the vault while nobody else may change it.
+    /// Returns the first step of a renewal, given the content of the vault under the lock.
     pub(super) fn start(&self, stored: Option<Kept>, now: u64) -> Start {
         match stored {
             Some(stored) if self.is_older(&stored) => Start::Renew(self.kept.clone()),
@@ -285,18 +287,18 @@ impl Held {
         }
     }
 
-    /// Whether there is nothing in the vault because this could not be written to it.
+    /// Reports whether the vault is empty because this login could not be stored.
     pub(super) fn is_only_here(&self) -> bool {
         self.source == Source::Unkept(None)
     }
 
-    /// Whether what is in the vault is only what this could not be written over.
+    /// Reports whether the vault still holds the tokens that this unsaved login replaces.
     pub(super) fn is_older(&self, stored: &Kept) -> bool {
         matches!(&self.source, Source::Unkept(spent) if *spent == stored.tokens)
     }
 }
 
-/// Whether tokens end soon or have ended. Those of which nobody knows are good until the server says otherwise (O17).
+/// Reports whether tokens have expired or expire soon. Tokens without a known expiry are used until rejected (O17).
 fn is_due(kept: &Kept, now: u64) -> bool {
     let end = kept.tokens.as_ref().and_then(|tokens| tokens.expires_at);
     end.is_some_and(|end| {
@@ -309,12 +311,12 @@ fn is_renewable(kept: &Kept) -> bool {
     kept.tokens.as_ref().is_some_and(|tokens| tokens.refresh.is_some())
 }
 
-/// Whether tokens have ended.
+/// Reports whether tokens have expired.
 pub(super) fn has_ended(tokens: &Tokens, now: u64) -> bool {
     tokens.expires_at.is_some_and(|end| now >= end)
 }
 
-/// Whether the server is never going to be content.
+/// Reports whether the server has rejected too many new tokens.
 pub(super) fn is_hopeless(strikes: u32) -> bool {
     strikes >= MOST_STRIKES
 }

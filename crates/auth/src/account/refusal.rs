@@ -1,4 +1,4 @@
-//! What is done when the server is not content with what it was shown.
+//! Handling of rejected requests.
 
 use std::sync::Arc;
 
@@ -18,13 +18,14 @@ use crate::error::{LoginError, TokenError};
 use crate::scope;
 use crate::vault::{Kept, VaultError};
 
-/// How much of a scope is shown.
+/// Maximum length of a displayed scope in characters.
 const SHOWN: usize = 300;
 
 impl Inner {
-    /// Does what it takes, or says what would.
+    /// Makes a retry of the request possible, or returns the way to recover.
     ///
-    /// Dropped while it waits, a login that nobody else waits for is given up; a renewal goes on.
+    /// # Cancel safety
+    /// If this is dropped, a login without other waiting callers is cancelled. A renewal continues.
     pub(super) async fn refused(self: Arc<Self>, refusal: Refusal) -> Result<(), NotAuthorized> {
         let challenges = Challenge::all(&refusal.headers);
         let wants_more = challenges.iter().find(|challenge| says(challenge, "insufficient_scope"));
@@ -38,7 +39,8 @@ impl Inner {
         mended.map_err(not_authorized)
     }
 
-    /// Whether the server wants only another nonce in the proof, which it has given: it was noted with the answer.
+    /// Reports whether the server only demands another DPoP nonce and has sent it. The nonce was stored with the
+    /// response.
     fn takes_nonce(&self, refusal: &Refusal, challenges: &[Challenge]) -> bool {
         if !challenges.iter().any(|challenge| says(challenge, "use_dpop_nonce")) {
             return false;
@@ -66,7 +68,7 @@ impl Inner {
         waiting.outcome().await.unwrap_or_else(|| Err(LoginError::Unreachable("it broke off".to_owned())))
     }
 
-    /// Another process's tokens, then a renewal where they came from, then a login.
+    /// Tries, in this order: tokens stored by another process, a renewal, a login.
     async fn repair(self: &Arc<Self>, serial: Option<u64>, challenge: Option<Challenge>) -> Result<(), LoginError> {
         let damage = match self.catch_up(serial).await {
             Ok(true) => return Ok(()),
@@ -103,7 +105,7 @@ impl Inner {
         if self.is_unattended { self.get_alone(entry).await } else { self.log_in(entry).await.map(drop) }
     }
 
-    /// Takes over what another process has kept since; says whether there was something new.
+    /// Adopts a login that another process has stored. Returns whether there was a newer one.
     async fn catch_up(&self, serial: Option<u64>) -> Result<bool, LoginError> {
         if self.memory().is_stale(serial) {
             return Ok(true);
@@ -113,8 +115,8 @@ impl Inner {
         Ok(self.memory().adopt(over, stored.as_ref(), (self.now)()))
     }
 
-    /// What is known of the issuer that the server names now. Where it is another than before, nothing that was got
-    /// there is shown to it, nor renewed at the old one.
+    /// Returns the login that is usable at the issuer the server names now. If the issuer has changed, the old
+    /// credentials are neither sent to the new issuer nor renewed at the old one.
     async fn known(&self, challenge: Option<&Challenge>) -> Result<Known, LoginError> {
         let Some(held) = self.memory().held() else { return Ok(Known::default()) };
         let refresh = held.kept.tokens.as_ref().and_then(|tokens| tokens.refresh.as_ref());
@@ -123,13 +125,13 @@ impl Inner {
             return Ok(Known::default());
         }
         let issuer = match self.named_now(challenge).await {
-            // One of several is as good as the first.
+            // The current issuer is still listed.
             Ok(found) if found.issuers.contains(&held.kept.issuer) => held.kept.issuer.clone(),
-            // Where nothing is described, nobody has said that it has moved.
+            // Without metadata there is no evidence of a new issuer.
             Ok(found) if found.server.named == NamedBy::Presumed => held.kept.issuer.clone(),
             Ok(found) => found.server.issuer,
             Err(error @ (LoginError::WrongResource { .. } | LoginError::Unsafe(_))) => return Err(error),
-            // A refresh token may always be shown to whom it comes from.
+            // A refresh token may always be sent to its own issuer.
             Err(_) if renewable.is_some() => held.kept.issuer.clone(),
             Err(error) => return Err(error),
         };
@@ -140,13 +142,13 @@ impl Inner {
         Ok(Known { renewable: None, before })
     }
 
-    /// Which issuer the server names, found out in time for a renewal.
+    /// Discovers the issuer that the server names now. The timeout leaves time for a renewal.
     async fn named_now(&self, challenge: Option<&Challenge>) -> Result<Discovered, LoginError> {
         let found = timeout(PATIENCE / 2, self.flows.discover(challenge.cloned())).await;
         found.unwrap_or_else(|_| Err(LoginError::Unreachable("the server does not say where to log in".to_owned())))
     }
 
-    /// Asks for what was asked for before and what is missing.
+    /// Requests the previous scopes and the missing ones.
     async fn step_up(self: &Arc<Self>, serial: Option<u64>, challenge: Challenge) -> Result<(), LoginError> {
         if self.memory().is_stale(serial) {
             return Ok(());
@@ -175,17 +177,17 @@ impl Inner {
         self.log_in_again(Entry { visitor, challenge: Some(challenge), before: None, scope }).await
     }
 
-    /// What was asked for before and has been wanted since.
+    /// Returns the previously requested scopes and those demanded since.
     fn wanted(&self) -> Option<String> {
         let memory = self.memory();
         memory.wanted().or_else(|| memory.asked())
     }
 }
 
-/// What is known of the issuer that the server names.
+/// Stored facts about the issuer that the server names.
 #[derive(Default)]
 struct Known {
-    /// The serial of what can be renewed there.
+    /// Serial of the login that can be renewed there.
     renewable: Option<u64>,
     /// The last login there.
     before: Option<Kept>,
@@ -200,7 +202,7 @@ fn forbidden() -> NotAuthorized {
     NotAuthorized { remedy: Remedy::Reading, reason }
 }
 
-/// What would help, by what went wrong.
+/// Converts a login error, and determines the way to recover.
 pub(super) fn not_authorized(error: LoginError) -> NotAuthorized {
     let remedy = match &error {
         LoginError::Needed { scope: Some(scope) } => Remedy::Scope(scope.clone()),

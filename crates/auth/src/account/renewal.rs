@@ -1,4 +1,4 @@
-//! Renewing: one at a time in this process and across processes, and never so that a rotated token is lost.
+//! Token renewal: one at a time within and across processes, without losing a rotated token.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -15,13 +15,14 @@ use crate::error::{LoginError, TokenError};
 use crate::token::Tokens;
 use crate::vault::Kept;
 
-/// How long a request waits for a renewal.
+/// Timeout of a request for a renewal.
 pub(super) const PATIENCE: Duration = Duration::from_secs(30);
 
 impl Inner {
-    /// Renews what has this serial. Of many at once, one does it.
+    /// Renews the login with this serial. Concurrent calls share one renewal.
     ///
-    /// Dropped while it waits, the renewal goes on: what the authorization server gives is kept in any case.
+    /// # Cancel safety
+    /// The renewal continues if this future is dropped. The new tokens are always stored.
     pub(super) async fn renew(self: &Arc<Self>, serial: u64) -> Result<(), LoginError> {
         self.renew_by(serial, Instant::now() + PATIENCE).await
     }
@@ -53,7 +54,7 @@ impl Inner {
         let epoch = self.memory().epoch;
         let _lock = self.lock().await?;
         let held = self.memory().held();
-        // Whoever came too late for the flight before this one finds its work done.
+        // The previous renewal has already replaced this serial.
         let Some(held) = held.filter(|held| held.serial == serial) else { return Ok(()) };
         match held.start(self.load().await?, (self.now)()) {
             Start::Nothing => self.nothing_left(epoch),
@@ -69,8 +70,8 @@ impl Inner {
         }
     }
 
-    /// Finds out where to renew what was kept in the flat form, which does not say. It is shown to an issuer that
-    /// describes itself, and to no other than it comes from where that is known.
+    /// Discovers the token endpoint of a login in the flat form, which does not record it. The tokens are sent only to
+    /// an issuer with metadata, and only to the recorded issuer if there is one.
     async fn located(&self, kept: Kept) -> Result<Kept, LoginError> {
         if !kept.token_endpoint.is_empty() {
             return Ok(kept);
@@ -90,13 +91,13 @@ impl Inner {
         })
     }
 
-    /// Somebody has logged out while this was renewed.
+    /// Revokes tokens that were renewed during a logout.
     async fn give_back(&self, before: Kept, tokens: Tokens, epoch: u64) -> Result<(), LoginError> {
         self.flows.revoke(Kept { tokens: Some(tokens), ..before }).await;
         self.nothing_left(epoch)
     }
 
-    /// Keeps what was renewed, and only then uses it. Where somebody has logged out meanwhile, it is given back.
+    /// Stores renewed tokens before using them. Revokes them if the user has logged out in between.
     async fn keep_renewed(&self, before: Kept, tokens: Tokens, epoch: u64) -> Result<(), LoginError> {
         let spent = before.tokens.clone();
         let kept = Kept { tokens: Some(tokens), renewed_at: (self.now)(), last_error: None, ..before };
@@ -107,8 +108,9 @@ impl Inner {
         self.settle(epoch, |memory| memory.hold(kept, source))
     }
 
-    /// Keeps the tokens, whatever went wrong, unless they are known never to be taken again. Those that somebody has put
-    /// in their place meanwhile are never removed for it. That nothing can be noted changes nothing of what went wrong.
+    /// Handles a failed renewal. The tokens are retained unless they were rejected permanently. Tokens that another
+    /// process has stored in between are never removed. A failure to record the error does not replace the original
+    /// error.
     async fn not_renewed(&self, before: Kept, error: LoginError, epoch: u64) -> Result<(), LoginError> {
         let stored = self.load().await.unwrap_or_else(|trouble| {
             tracing::debug!(error = %trouble, "what is kept cannot be read");
@@ -142,12 +144,12 @@ impl Inner {
         stored.tokens.is_some() && stored.tokens != refused.tokens && !is_older
     }
 
-    /// Whether somebody has logged out since, here or in another process.
+    /// Reports whether the user has logged out since, in this or another process.
     async fn is_logged_out(&self, held: &Held, epoch: u64) -> bool {
         self.memory().epoch != epoch || (!held.is_only_here() && matches!(self.load().await, Ok(None)))
     }
 
-    /// Undoes what was kept in the moment of a logout.
+    /// Deletes and revokes a login that was stored during a logout.
     pub(super) async fn take_back(&self, kept: Kept) -> Result<(), LoginError> {
         self.in_vault(|vault, key| vault.remove(key)).await?;
         self.flows.revoke(kept).await;
@@ -159,7 +161,7 @@ impl Inner {
         Err(LoginError::Needed { scope: None })
     }
 
-    /// Changes what is known, unless somebody has logged out since.
+    /// Applies a change unless the user has logged out since.
     pub(super) fn settle(&self, epoch: u64, change: impl FnOnce(&mut Memory)) -> Result<(), LoginError> {
         let mut memory = self.memory();
         if memory.epoch != epoch {
@@ -170,7 +172,7 @@ impl Inner {
     }
 }
 
-/// A refusal of a refresh token that says nothing about the token or the client may not be one the next time (O03).
+/// Converts a rejected renewal into a transient error, unless the code is about the token or the client (O03).
 fn tempered(error: LoginError) -> LoginError {
     match error {
         LoginError::Token(TokenError::Refused { code, description, status }) if !is_about_us(&code) => {
@@ -181,12 +183,12 @@ fn tempered(error: LoginError) -> LoginError {
     }
 }
 
-/// Whether a new login is what helps: the token is not good any more, or the client is not (O11).
+/// Reports whether an error code requires a new login: the token or the client is no longer valid (O11).
 fn is_about_us(code: &str) -> bool {
     matches!(code, "invalid_grant" | "invalid_client" | "unauthorized_client")
 }
 
-/// Whether somebody has to log in before it is of use to renew again.
+/// Reports whether renewing again is pointless without a login.
 pub(super) fn wants_login(error: &LoginError) -> bool {
     let is_refused = matches!(error, LoginError::Token(TokenError::Refused { code, .. }) if is_about_us(code));
     is_refused || error.needs_person()

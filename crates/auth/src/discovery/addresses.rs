@@ -1,4 +1,4 @@
-//! Where descriptions are looked for. Put together from the strings that name somebody, which stay as they are.
+//! Well-known URLs of metadata. Built by string concatenation, so that identifiers stay as written.
 
 use url::Url;
 
@@ -8,13 +8,12 @@ const OF_RESOURCES: &str = "/.well-known/oauth-protected-resource";
 const OF_ISSUERS: &str = "/.well-known/oauth-authorization-server";
 const OF_PROVIDERS: &str = "/.well-known/openid-configuration";
 
-/// Where a server may describe itself, in this order: for its own path, then for all that is at its origin (RFC 9728,
-/// 3.1).
+/// Returns the metadata URLs of a server, in order of preference: for its path, then for its origin (RFC 9728, 3.1).
 pub fn of_server(server: &Url) -> Vec<String> {
     let origin = origin(server);
     let path = server.path().trim_end_matches('/');
     let mut paths = vec![path];
-    // The RFC leaves a slash at the end where it is; most servers are found without it.
+    // The RFC keeps a trailing slash, but most servers publish without it.
     if !path.is_empty() && path != server.path() {
         paths.push(server.path());
     }
@@ -24,8 +23,10 @@ pub fn of_server(server: &Url) -> Vec<String> {
     paths.into_iter().map(|path| format!("{origin}{OF_RESOURCES}{path}")).collect()
 }
 
-/// Where an authorization server may describe itself, in this order (RFC 8414, 3.1 and 5; OpenID Connect Discovery, 4).
-/// The error is a few words about the issuer.
+/// Returns the metadata URLs of an issuer, in order of preference (RFC 8414, 3.1 and 5; OpenID Connect Discovery, 4).
+///
+/// # Errors
+/// Returns a short description of the problem if the issuer is not a valid identifier.
 pub fn of_issuer(issuer: &str) -> Result<Vec<String>, &'static str> {
     checked(issuer)?;
     if issuer.contains(['?', '\\']) {
@@ -41,13 +42,12 @@ pub fn of_issuer(issuer: &str) -> Result<Vec<String>, &'static str> {
     Ok(addresses)
 }
 
-/// The origin of an address, without a slash at its end.
+/// Returns the origin of a URL, without a trailing slash.
 pub fn origin(server: &Url) -> String {
     server.origin().ascii_serialization()
 }
 
-/// What a server is called that does not say: its address, without what is not part of a name (2025-06-18,
-/// authorization: canonical server URI).
+/// Returns the resource identifier of a server without metadata: its canonical URI (2025-06-18, authorization).
 pub fn name(server: &Url) -> String {
     let path = if server.path() == "/" { "" } else { server.path() };
     format!("{}{path}", origin(server))

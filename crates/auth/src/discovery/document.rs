@@ -1,28 +1,28 @@
-//! Members of a document that somebody else wrote: what is of the wrong type or without measure is not there.
+//! Reading of untrusted documents: members with the wrong type or excessive size are treated as absent.
 
 use serde_json::Value;
 
-/// Bytes of a name or an address.
+/// Maximum length of a name or URL in bytes.
 const MOST_TEXT_BYTES: usize = 4 << 10;
-/// Bytes of one word in a list.
+/// Maximum length of one list element in bytes.
 const MOST_WORD_BYTES: usize = 512;
-/// Words of a list.
+/// Maximum number of list elements.
 const MOST_WORDS: usize = 200;
 
-/// A text that says something.
+/// Returns a non-empty string member.
 pub fn text(document: &Value, name: &str) -> Option<String> {
     let text = document.get(name)?.as_str()?;
     (!text.is_empty() && text.len() <= MOST_TEXT_BYTES).then(|| text.to_owned())
 }
 
-/// The first words of a list, which may be missing.
+/// Returns the string elements of a list member, up to the limits. Empty if the member is missing.
 pub fn words(document: &Value, name: &str) -> Vec<String> {
     let list = document.get(name).and_then(Value::as_array).map(Vec::as_slice).unwrap_or_default();
     let words = list.iter().filter_map(Value::as_str).filter(|word| word.len() <= MOST_WORD_BYTES);
     words.take(MOST_WORDS).map(str::to_owned).collect()
 }
 
-/// Whether something is said to be so.
+/// Reports whether a member is `true`.
 pub fn is_true(document: &Value, name: &str) -> bool {
     document.get(name) == Some(&Value::Bool(true))
 }

@@ -1,4 +1,4 @@
-//! How an authorization server describes itself (RFC 8414, OpenID Connect Discovery).
+//! Authorization server metadata (RFC 8414, OpenID Connect Discovery).
 
 use serde_json::Value;
 use url::Url;
@@ -9,11 +9,11 @@ use super::{NamedBy, ServerMetadata, addresses};
 use crate::error::LoginError;
 use crate::fetch::Outside;
 
-/// How many authorization servers of one server are looked at.
+/// Maximum number of issuers tried for one server.
 const MOST_ISSUERS: usize = 5;
 
-/// The first of these authorization servers that can be had. One that is merely indisposed is waited for: the next is
-/// somebody else, who would be taken for the issuer from then on.
+/// Returns the first of these authorization servers with usable metadata. If one is temporarily unavailable, this fails
+/// instead of trying the next: the next is another issuer, and would be used from then on.
 pub async fn of_any(outside: &Outside, issuers: &[String], tried: &mut Tried) -> Result<ServerMetadata, LoginError> {
     tried.begin_anew();
     for issuer in issuers.iter().take(MOST_ISSUERS) {
@@ -29,12 +29,12 @@ pub async fn of_any(outside: &Outside, issuers: &[String], tried: &mut Tried) ->
     Err(tried.error("no authorization server of the server's describes itself"))
 }
 
-/// The authorization server that 2025-03-26 presumes at the server's own origin: as it describes itself, or with the
-/// paths that are presumed where it does not.
+/// Returns the authorization server at the server's own origin, the default of 2025-03-26: with its metadata, or with
+/// the default paths if it has none.
 pub async fn at_origin(outside: &Outside, server: &Url, tried: &mut Tried) -> Result<ServerMetadata, LoginError> {
     let origin = addresses::origin(server);
     let addresses = addresses::of_issuer(&origin).map_err(|flaw| LoginError::Unsafe(format!("`{origin}`: {flaw}")))?;
-    // Nobody has said what it is called, so that both ways to write an origin are right.
+    // No issuer identifier was given, so both spellings of an origin are accepted.
     let names = [origin.as_str(), &format!("{origin}/")];
     match at_any(outside, &addresses, &names, tried).await {
         Some(found) => Ok(found),
@@ -45,7 +45,7 @@ pub async fn at_origin(outside: &Outside, server: &Url, tried: &mut Tried) -> Re
     }
 }
 
-/// The first description at these addresses that is of one of these names, byte by byte.
+/// Returns the first metadata at these URLs whose issuer is one of `names`, byte by byte.
 async fn at_any(outside: &Outside, addresses: &[String], names: &[&str], tried: &mut Tried) -> Option<ServerMetadata> {
     for address in addresses {
         let Some(document) = tried.document(outside, address).await else { continue };
@@ -77,7 +77,7 @@ fn read(document: &Value, issuer: String) -> ServerMetadata {
     }
 }
 
-/// The endpoints of 2025-03-26 (authorization, 2.3.3).
+/// Returns the default endpoints of 2025-03-26 (authorization, 2.3.3).
 fn presumed(origin: String) -> ServerMetadata {
     ServerMetadata {
         authorization_endpoint: Some(format!("{origin}/authorize")),

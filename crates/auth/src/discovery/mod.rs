@@ -1,6 +1,6 @@
-//! From a server that wants a login to the authorization server that gives one.
+//! Discovery of the authorization server of an MCP server.
 //!
-//! A document is used whole or not at all: one that describes somebody else is as good as none.
+//! A metadata document is used as a whole or not at all. A document of another server is ignored.
 
 mod addresses;
 mod document;
@@ -21,68 +21,68 @@ pub(crate) use resource::is_of;
 pub(crate) use tried::INSTEAD;
 use tried::Tried;
 
-/// What is known of a server and its authorization server.
+/// Discovered facts about a server and its authorization server.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Discovered {
-    /// The server's own name for itself, as it says; what tokens are asked for. Its address where it does not describe
-    /// itself and its owner says where to log in; else absent (2025-03-26).
+    /// Resource identifier of the server, as in its metadata. Tokens are requested for it. If the server has no
+    /// metadata, this is the server's URL when the user configured the authorization server, else absent (2025-03-26).
     pub resource: Option<String>,
-    /// What the server's description says it knows.
+    /// Scopes that the server's metadata list.
     pub scopes: Vec<String>,
-    /// Whether the server takes only tokens that are bound to a key.
+    /// The server accepts only DPoP-bound tokens.
     pub needs_dpop: bool,
-    /// All the authorization servers that the server names, as it writes them; none where its owner names one.
+    /// Issuers that the server's metadata list, as written. Empty if the user configured the issuer.
     pub issuers: Vec<String>,
-    /// Where to log in.
+    /// The authorization server to use.
     pub server: ServerMetadata,
 }
 
-/// An authorization server, as it describes itself.
+/// Metadata of an authorization server.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct ServerMetadata {
-    /// Its name, compared byte by byte.
+    /// Issuer identifier, compared byte by byte.
     pub issuer: String,
-    /// Where people log in.
+    /// URL of the login page.
     pub authorization_endpoint: Option<String>,
-    /// Where tokens come from.
+    /// URL of the token endpoint.
     pub token_endpoint: Option<String>,
-    /// Where clients are registered.
+    /// URL of the client registration endpoint.
     pub registration_endpoint: Option<String>,
-    /// Where tokens are given back.
+    /// URL of the revocation endpoint.
     pub revocation_endpoint: Option<String>,
-    /// Where a login on another device begins (RFC 8628).
+    /// URL of the device authorization endpoint (RFC 8628).
     pub device_authorization_endpoint: Option<String>,
-    /// What it knows; `offline_access` may be asked for only where it is among them.
+    /// Supported scopes. `offline_access` is requested only if listed here.
     pub scopes: Vec<String>,
-    /// How clients may prove themselves.
+    /// Supported client authentication methods.
     pub proofs: Vec<String>,
-    /// Whether the address of a document can be a client's id.
+    /// The URL of a metadata document is accepted as a client ID.
     pub takes_documents: bool,
-    /// Whether every answer to a login names it (RFC 9207).
+    /// Authorization responses always contain `iss` (RFC 9207).
     pub names_itself: bool,
-    /// How proofs of possession may be signed; empty where it knows none.
+    /// Supported DPoP signature algorithms. Empty if DPoP is not supported.
     pub dpop_algorithms: Vec<String>,
-    /// Whether PKCE with S256 is known to be understood.
+    /// PKCE with S256 is known to be supported.
     pub takes_s256: bool,
-    /// Where its endpoints come from.
+    /// Source of the endpoints.
     pub named: NamedBy,
-    /// Whether nobody has said what it is called.
+    /// The issuer identifier is derived, neither configured nor from metadata.
     pub is_guessed: bool,
 }
 
-/// Where an authorization server's endpoints come from.
+/// Source of an authorization server's endpoints.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum NamedBy {
-    /// Its own description.
+    /// Its own metadata.
     #[default]
     Metadata,
-    /// The paths that 2025-03-26 presumes where nothing is described.
+    /// The default paths of 2025-03-26 for servers without metadata.
     Presumed,
-    /// The owner of this program.
+    /// The user's settings.
     Owner,
 }
 
-/// Finds out where to log in for a server. `challenge` is what it said when it turned us away.
+/// Discovers the authorization server of a server. `challenge` is from the server's 401 or 403 response.
 pub(crate) async fn discover(
     outside: &Outside,
     server: &Url,
@@ -92,7 +92,8 @@ pub(crate) async fn discover(
     let mut tried = Tried::default();
     let description = resource::description(outside, server, challenge, &mut tried).await;
     let (description, found) = match (owners_own(settings), description) {
-        // Who describes nothing need not; who describes another server, or cannot be heard now, is not passed over.
+        // Missing metadata are tolerated here. Metadata of another server, and a server that is temporarily
+        // unavailable, are not.
         (Some(found), Err(LoginError::Discovery(_))) => (None, found),
         (_, Err(error)) => return Err(error),
         (Some(found), Ok(description)) => (description, found),
@@ -111,8 +112,8 @@ pub(crate) async fn discover(
     Ok(discovered(server, description, found, settings))
 }
 
-/// The authorization server, where the owner says all there is to know. What it is called need not be told; the origin of
-/// its token endpoint tells it from others then.
+/// Returns the authorization server if the settings describe it completely. Without a configured issuer, the origin of
+/// the token endpoint serves as its identifier.
 fn owners_own(settings: &AuthSettings) -> Option<ServerMetadata> {
     let token = settings.token_url.as_ref()?;
     let begins = settings.authorization_url.is_some() || settings.device_url.is_some();
@@ -122,7 +123,7 @@ fn owners_own(settings: &AuthSettings) -> Option<ServerMetadata> {
     enough.then(|| ServerMetadata { issuer, named: NamedBy::Owner, is_guessed, ..ServerMetadata::default() })
 }
 
-/// What was found, with what the owner says in its place.
+/// Overrides discovered endpoints with configured ones.
 fn with_settings(mut found: ServerMetadata, settings: &AuthSettings) -> ServerMetadata {
     for (place, given) in [
         (&mut found.authorization_endpoint, &settings.authorization_url),
@@ -137,8 +138,8 @@ fn with_settings(mut found: ServerMetadata, settings: &AuthSettings) -> ServerMe
     found
 }
 
-/// Refuses an authorization server where a login would fail, or be open to others: one that does not say that it knows
-/// PKCE with S256, or whose addresses nobody should go to.
+/// Rejects an authorization server at which a login would fail or be insecure: without required endpoints, without PKCE
+/// with S256, or with unsafe endpoint URLs.
 fn check_usable(found: &ServerMetadata, settings: &AuthSettings) -> Result<(), LoginError> {
     let issuer = shown(&found.issuer);
     let begins = found.authorization_endpoint.is_some() || found.device_authorization_endpoint.is_some();
@@ -162,8 +163,8 @@ fn check_usable(found: &ServerMetadata, settings: &AuthSettings) -> Result<(), L
     Ok(())
 }
 
-/// Refuses a token endpoint that a server named beside a page that the owner did, unless both are in one place: what a
-/// person brings back from the page, and what proves the client, would be shown to somebody else (RFC 9700, 4.4).
+/// Rejects a discovered token endpoint that has another origin than a configured login page. Otherwise the
+/// authorization code and the client credentials would go to a third party (RFC 9700, 4.4).
 fn check_paired(found: &ServerMetadata, settings: &AuthSettings) -> Result<(), LoginError> {
     if settings.token_url.is_some() || settings.grant != Grant::Person {
         return Ok(());

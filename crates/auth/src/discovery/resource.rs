@@ -1,4 +1,4 @@
-//! How a server describes itself (RFC 9728).
+//! Protected resource metadata (RFC 9728).
 
 use serde_json::Value;
 use url::Url;
@@ -11,18 +11,18 @@ use crate::challenge::Challenge;
 use crate::error::LoginError;
 use crate::fetch::Outside;
 
-/// What a server says about itself.
+/// Metadata of a server.
 pub struct Description {
-    /// Its own name, as it wrote it.
+    /// Resource identifier, as written.
     pub resource: String,
-    /// The authorization servers it trusts; at least one.
+    /// Issuers that the server trusts. At least one.
     pub issuers: Vec<String>,
     pub scopes: Vec<String>,
     pub needs_dpop: bool,
 }
 
-/// Finds the description of a server. Where the challenge says where it is, it is looked for nowhere else, and has to
-/// be there; where it does not, there may be none (2025-03-26).
+/// Fetches the metadata of a server. A URL in the challenge is the only one tried, and must yield metadata. Without
+/// one, metadata are optional (2025-03-26).
 pub async fn description(
     outside: &Outside,
     server: &Url,
@@ -38,7 +38,7 @@ pub async fn description(
             return Ok(Some(found));
         }
     }
-    // Somebody who is merely indisposed must not be taken for somebody who describes nothing.
+    // A server that is temporarily unavailable must not be treated as a server without metadata.
     if tried.may_pass() { Err(tried.error("the server's description cannot be had now")) } else { Ok(None) }
 }
 
@@ -71,8 +71,8 @@ fn read(document: &Value, resource: String) -> Description {
     Description { resource, issuers, scopes: words(document, "scopes_supported"), needs_dpop }
 }
 
-/// Whether a server may go by this name: of the same origin, and the address itself or above it (RFC 9728, 3.3; many
-/// servers name the bare origin).
+/// Reports whether a resource identifier is valid for a server: same origin, and the server's path or a parent of it
+/// (RFC 9728, 3.3; many servers use the bare origin).
 pub(crate) fn is_of(resource: &str, server: &Url) -> bool {
     let Ok(named) = Url::parse(resource) else { return false };
     let strays = named.fragment().is_some() || !named.username().is_empty() || named.password().is_some();

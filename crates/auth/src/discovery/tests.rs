@@ -12,7 +12,7 @@ const OF_ROOT: &str = "/.well-known/oauth-protected-resource";
 const OF_ISSUER: &str = "/.well-known/oauth-authorization-server";
 const OF_PROVIDER: &str = "/.well-known/openid-configuration";
 
-/// A server at `/mcp` and an authorization server, each on its own site, both without a word to say.
+/// A server at `/mcp` and an authorization server, on separate test servers without any documents.
 struct World {
     server: Site,
     authority: Site,
@@ -24,7 +24,7 @@ impl World {
         Self { server: Site::start(), authority: Site::start(), settings: AuthSettings::default() }
     }
 
-    /// A world where everything is found at the first place it is looked for.
+    /// Creates a world in which all metadata are at the first URL tried.
     fn described() -> Self {
         let world = Self::new();
         world.server.describes(OF_PATH, &world.description());
@@ -51,7 +51,7 @@ impl World {
         discover(&outside, &server, Some(&challenge), &self.settings).await
     }
 
-    /// The error, as it is told.
+    /// Returns the error message.
     async fn told(&self) -> String {
         self.discover().await.unwrap_err().to_string()
     }
@@ -98,7 +98,7 @@ async fn without_a_pointer_the_path_comes_before_the_root() {
 
     let world = World::described();
     let mut description = world.description();
-    // As it is written, without a slash at its end.
+    // As written, without a trailing slash.
     description["resource"] = world.server.origin().into();
     world.server.says(OF_PATH, answer("200 OK", "", "<html>")).describes(OF_ROOT, &description);
     let found = world.discover().await.unwrap();
@@ -144,7 +144,7 @@ async fn t41_a_description_of_another_issuer_is_discarded() {
         assert!(told.contains(&format!("{origin}{OF_ISSUER}: is of another issuer, `{other}`; ")), "{told}");
         assert!(told.contains(&format!("{origin}{OF_PROVIDER}: answered 404 Not Found")), "{told}");
     }
-    // The second place is as good as the first.
+    // The second URL is equally valid.
     world.authority.describes(OF_PROVIDER, &metadata(&origin));
     assert_eq!(world.discover().await.unwrap().server.issuer, origin);
 }
@@ -247,7 +247,7 @@ async fn o07_somebody_indisposed_is_not_taken_for_somebody_silent() {
     for status in ["429 Too Many Requests", "502 Bad Gateway", "503 Service Unavailable", "504 Gateway Timeout"] {
         for place in [OF_PATH, OF_ROOT, OF_ISSUER] {
             let world = World::new();
-            // What would be believed if it were the first to be found.
+            // Would be used if it were the first to be found.
             world.server.describes(OF_ISSUER, &metadata(&world.server.origin()));
             world.server.says(place, answer(status, "", ""));
             let error = world.discover().await.unwrap_err();
@@ -320,7 +320,7 @@ async fn t41_a_page_of_the_owners_goes_with_no_token_endpoint_of_somebody_elses(
     world.settings = AuthSettings::default();
     world.settings.authorization_url = Some(format!("{origin}/other"));
     assert_eq!(world.discover().await.unwrap().server.authorization_endpoint, Some(format!("{origin}/other")));
-    // Where nobody visits a page it is of no account.
+    // Irrelevant without a login page.
     world.settings.authorization_url = Some("https://as.example/x".to_owned());
     world.settings.grant = Grant::ClientSecret;
     assert!(world.discover().await.is_ok());
@@ -333,7 +333,7 @@ async fn an_issuer_that_is_indisposed_is_not_passed_over_for_the_next() {
     let first = format!("{last}/t");
     let mut description = world.description();
     description["authorization_servers"] = json!([first, last]);
-    // That the first place to look was indisposed is forgotten once the second is found.
+    // The failure of the first URL is forgotten once the second succeeds.
     world.server.says(OF_PATH, answer("503 Service Unavailable", "", "")).describes(OF_ROOT, &description);
     let place = format!("{OF_ISSUER}/t");
     world.authority.says(&place, answer("503 Service Unavailable", "", ""));
@@ -363,7 +363,7 @@ async fn what_the_owner_says_stands_in_for_what_is_described() {
     assert_eq!(found.authorization_endpoint, Some(format!("{}/authorize", world.authority.origin())));
     assert_eq!(found.token_endpoint, world.settings.token_url);
     assert_eq!(found.registration_endpoint, world.settings.registration_url);
-    // A client that is its own account visits nobody.
+    // The client credentials grant opens no page.
     world.settings.grant = Grant::ClientSecret;
     assert_eq!(world.discover().await.unwrap().server.named, NamedBy::Owner);
 }

@@ -1,4 +1,4 @@
-//! What was looked at in vain, for the error that has to say so.
+//! Log of failed discovery attempts, for the error message.
 
 use serde_json::Value;
 use wharf_net::StatusCode;
@@ -7,7 +7,7 @@ use wharf_spec::Untrusted;
 use crate::error::LoginError;
 use crate::fetch::{Named, Outside, shown};
 
-/// Addresses and what came from them.
+/// URLs that were tried, and the outcome of each.
 #[derive(Default)]
 pub struct Tried {
     told: Vec<String>,
@@ -16,7 +16,7 @@ pub struct Tried {
 }
 
 impl Tried {
-    /// Fetches a document that a server named; notes why there is none.
+    /// Fetches a JSON document named by a server. Records the reason if that fails.
     pub async fn document(&mut self, outside: &Outside, address: &str) -> Option<Value> {
         match outside.get(address, Named::ByServer).await {
             Ok(fetched) if fetched.status != StatusCode::OK => {
@@ -36,33 +36,33 @@ impl Tried {
         None
     }
 
-    /// Notes what is wrong with an address or what came from it.
+    /// Records a problem with a URL or with its content.
     pub fn note(&mut self, address: &str, flaw: &str) {
         self.told.push(format!("{}: {flaw}", shown(address)));
     }
 
-    /// Notes a description of somebody else.
+    /// Records metadata of another issuer.
     pub fn note_other(&mut self, address: &str, issuer: &str) {
         self.found_others = true;
         self.note(address, &format!("is of another issuer, `{}`", Untrusted::new(issuer).shortened(200)));
     }
 
-    /// Whoever was indisposed so far is no longer needed.
+    /// Resets the transient state: servers that failed earlier are no longer needed.
     pub fn begin_anew(&mut self) {
         self.may_pass = false;
     }
 
-    /// Whether there was a description of somebody else.
+    /// Reports whether metadata of another issuer were found.
     pub fn found_others(&self) -> bool {
         self.found_others
     }
 
-    /// Whether somebody might answer better later.
+    /// Reports whether a failed attempt may succeed later.
     pub fn may_pass(&self) -> bool {
         self.may_pass
     }
 
-    /// The error that says it all.
+    /// Creates the error with all recorded reasons.
     pub fn error(&self, summary: &str) -> LoginError {
         let told = format!("{summary} ({})", self.told.join("; "));
         match self.may_pass {
@@ -72,11 +72,11 @@ impl Tried {
     }
 }
 
-/// What to do about a server that describes no login (R8.3).
+/// Advice for servers without OAuth metadata (R8.3).
 pub const INSTEAD: &str =
     "where the server takes a token that does not change, set `Authorization` in the entry's `headers`";
 
-/// Whether a status is about the moment rather than the address.
+/// Reports whether a status indicates a temporary condition.
 fn is_passing(status: StatusCode) -> bool {
     matches!(status.as_u16(), 429 | 502..=504)
 }

@@ -1,18 +1,20 @@
-//! What an address must be before anything is sent there.
+//! Checks of URLs before a request is sent.
 
 use url::{Host, Url};
 use wharf_spec::{Untrusted, acts, shown_url};
 
-/// Bytes of an address.
+/// Maximum length of a URL in bytes.
 const MOST_BYTES: usize = 4 << 10;
 
-/// Checks an address: https, or http on this machine; nobody's name in it, no fragment. The error is a few words about
-/// it.
+/// Checks a URL: https, or http on the local machine; no credentials, no fragment.
+///
+/// # Errors
+/// Returns a short description of the problem.
 pub(crate) fn checked(address: &str) -> Result<Url, &'static str> {
     if address.len() > MOST_BYTES {
         return Err("it is too long for an address");
     }
-    // Some of these would be passed over in silence.
+    // The URL parser would silently drop some of these.
     if address.chars().any(|character| character.is_whitespace() || acts(character)) {
         return Err("it has characters that no address has");
     }
@@ -32,13 +34,13 @@ pub(crate) fn checked(address: &str) -> Result<Url, &'static str> {
     Ok(url)
 }
 
-/// Whether a name means this machine, whoever is asked (RFC 6761, 6.3).
+/// Reports whether a name always means the local machine (RFC 6761, 6.3).
 pub(crate) fn is_localhost(name: &str) -> bool {
     name == "localhost" || name.ends_with(".localhost")
 }
 
-/// An address as it may be shown: escaped, shortened, and without who logs in or what its query says. Where there is
-/// nothing to hide it is shown as it was written.
+/// Formats a URL for display: escaped, shortened, and without credentials and query values. A URL without these parts
+/// is shown as written.
 pub(crate) fn shown(address: &str) -> String {
     let hides = address.contains(['?', '@', '#']);
     let masked = Url::parse(address).ok().filter(|_| hides).map(|url| shown_url(&url));

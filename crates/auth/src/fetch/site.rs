@@ -1,4 +1,4 @@
-//! A site on loopback that answers by path, bytes as they are written here, and remembers what it was asked.
+//! A test HTTP server on loopback with fixed responses by path and a log of requests.
 
 use std::collections::HashMap;
 use std::io::{self, Read, Write};
@@ -7,14 +7,14 @@ use std::sync::{Arc, Mutex};
 use serde_json::Value;
 use wharf_testkit::below::{Endpoint, Guest};
 
-/// A site. Whatever it has no page for is 404.
+/// A test HTTP server. Unknown paths return 404.
 pub(crate) struct Site {
     endpoint: Endpoint,
     pages: Arc<Mutex<HashMap<String, Vec<u8>>>>,
     asked: Arc<Mutex<Vec<Asked>>>,
 }
 
-/// A request as it came.
+/// A received request.
 #[derive(Clone)]
 pub(crate) struct Asked {
     pub head: String,
@@ -22,7 +22,7 @@ pub(crate) struct Asked {
 }
 
 impl Asked {
-    /// The method and the path.
+    /// Returns method and path.
     pub fn line(&self) -> String {
         self.head.split(" HTTP/").next().unwrap_or_default().to_owned()
     }
@@ -51,7 +51,7 @@ impl Site {
         Self { endpoint: endpoint.unwrap(), pages, asked }
     }
 
-    /// Its origin, without a slash.
+    /// Returns its origin, without a trailing slash.
     pub fn origin(&self) -> String {
         format!("http://{}", self.endpoint.address())
     }
@@ -60,18 +60,18 @@ impl Site {
         self.endpoint.address().port()
     }
 
-    /// Answers requests for this path with these bytes.
+    /// Responds to requests for this path with these bytes.
     pub fn says(&self, path: &str, bytes: Vec<u8>) -> &Self {
         self.pages.lock().unwrap().insert(path.to_owned(), bytes);
         self
     }
 
-    /// Answers requests for this path with this document.
+    /// Responds to requests for this path with this document.
     pub fn describes(&self, path: &str, document: &Value) -> &Self {
         self.says(path, answer("200 OK", "", &document.to_string()))
     }
 
-    /// Methods and paths of what it was asked, in order.
+    /// Returns method and path of all requests, in order.
     pub fn lines(&self) -> Vec<String> {
         self.asked().iter().map(Asked::line).collect()
     }
@@ -85,7 +85,7 @@ impl Site {
     }
 }
 
-/// An answer with these header lines, each ended.
+/// Formats a response. Each header line must end with CRLF.
 pub(crate) fn answer(status: &str, headers: &str, body: &str) -> Vec<u8> {
     format!("HTTP/1.1 {status}\r\n{headers}Content-Length: {}\r\n\r\n{body}", body.len()).into_bytes()
 }

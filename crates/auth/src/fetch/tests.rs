@@ -4,14 +4,14 @@ use wharf_testkit::below::{Times, black_hole};
 use super::site::{Site, answer};
 use super::*;
 
-/// An address of nobody's, as a server on the public internet would have one. Never dialled.
+/// A public documentation address. Never dialled.
 const FAR: &str = "https://203.0.113.9/mcp";
 
 fn outside(server: &str) -> Outside {
     Outside::new(&Url::parse(server).unwrap(), NetOptions::default())
 }
 
-/// Where a request failed, the reason.
+/// Returns the error of a failing request.
 async fn failure(outside: &Outside, address: &str, named: Named) -> FetchError {
     outside.get(address, named).await.err().unwrap_or_else(|| panic!("{address} was fetched"))
 }
@@ -116,7 +116,7 @@ async fn t40_a_public_name_opens_no_zone_whatever_it_resolves_to() {
     ] {
         assert_eq!(is_local_name(name), expected, "{name}");
     }
-    // Not even asked what it resolves to.
+    // The name is not even resolved.
     assert!(matches!(outside("https://mcp.example.invalid/").0.zone().await, Ok(None)));
 }
 
@@ -137,7 +137,7 @@ async fn our_certificate_is_for_the_owners_addresses_alone() {
     let outside = Outside::new(&Url::parse(&server.origin()).unwrap(), options);
     let there = |site: &Site| format!("{}/x", site.origin());
     assert!(outside.get(&there(&other), Named::ByServer).await.is_ok());
-    // It cannot be read, which shows that it was to be shown.
+    // The read error shows that the certificate would be used.
     for (site, named) in [(&other, Named::ByOwner), (&server, Named::ByServer)] {
         let error = failure(&outside, &there(site), named).await;
         assert!(error.reason.contains("all.pem` cannot be read: "), "{error}");
@@ -161,7 +161,7 @@ async fn t49_what_comes_is_bounded() {
         let error = failure(&outside, &format!("{}/x", site.origin()), Named::ByOwner).await;
         assert!(error.reason.ends_with(expected) && !error.may_pass, "{name}: {error}");
     }
-    // It says a gigabyte, and is believed no further than it is read.
+    // Declares a gigabyte. Only the bytes read are counted.
     site.says("/x", format!("HTTP/1.1 200 OK\r\nContent-Length: 1000000000\r\n\r\n{}", " ".repeat(2 << 20)).into());
     let error = failure(&outside, &format!("{}/x", site.origin()), Named::ByOwner).await;
     assert!(error.reason.ends_with("larger than 1048576 bytes"), "{error}");

@@ -1,4 +1,4 @@
-//! A person logs in at a page and comes back with a code (OAuth 2.1, with PKCE, RFC 8707 and RFC 9207).
+//! Authorization code grant (OAuth 2.1, with PKCE, RFC 8707 and RFC 9207).
 
 use sha2::{Digest as _, Sha256};
 use url::form_urlencoded;
@@ -13,17 +13,17 @@ use crate::login::Attempt;
 use crate::token::Tokens;
 use crate::visitor::{Page, Returned, Visit, VisitError};
 
-/// Characters of what a page says about an error.
+/// Maximum length of a quoted error text in characters.
 const MOST_SAID: usize = 200;
 
-/// What is remembered of a login while the person is away.
+/// State of a pending authorization request.
 struct Asked {
     state: String,
     verifier: String,
     redirect_uri: String,
 }
 
-/// Takes a person to the page, and what they bring back to the token endpoint. Dropped, the visit is given up.
+/// Opens the login page, and exchanges the returned code for tokens. Dropping the future cancels the visit.
 pub(crate) async fn by_code(
     attempt: &Attempt<'_>,
     errand: &Errand<'_>,
@@ -52,7 +52,7 @@ pub(crate) async fn by_code(
     errand.tokens(attempt, fields).await
 }
 
-/// The address of the page: the endpoint as it was written, with what is asked added to its query.
+/// Returns the URL of the login page: the endpoint as written, with the request parameters appended to its query.
 fn address(errand: &Errand<'_>, asked: &Asked) -> Result<String, LoginError> {
     let endpoint = errand.server.authorization_endpoint.as_deref();
     let endpoint = endpoint.ok_or_else(|| missing("authorization_endpoint"))?;
@@ -68,13 +68,13 @@ fn address(errand: &Errand<'_>, asked: &Asked) -> Result<String, LoginError> {
         .append_pair("code_challenge_method", "S256");
     query.extend_pairs(errand.scope.map(|scope| ("scope", scope)));
     query.extend_pairs(errand.resource.map(|resource| ("resource", resource)));
-    // OpenID Connect Core, 11: without it, `offline_access` is not heard.
+    // OpenID Connect Core, 11: `offline_access` is ignored without `prompt=consent`.
     let lasts = errand.scope.is_some_and(|scope| scope.split(' ').any(|word| word == "offline_access"));
     query.extend_pairs(lasts.then_some(("prompt", "consent")));
     Ok(format!("{endpoint}{}{}", joint(endpoint), query.finish()))
 }
 
-/// What goes between an address and more of its query.
+/// Returns the separator between a URL and additional query parameters.
 fn joint(address: &str) -> &'static str {
     match address.split_once('?') {
         None => "?",
@@ -83,13 +83,13 @@ fn joint(address: &str) -> &'static str {
     }
 }
 
-/// RFC 7636, 4.2.
+/// Computes the PKCE challenge (RFC 7636, 4.2).
 fn challenge(verifier: &str) -> String {
     encoded(Sha256::digest(verifier))
 }
 
-/// The code, if it is the answer to what was asked and comes from whom it was asked. Who says so is settled before
-/// anything is done with what they say, errors included (RFC 9207, 2.4).
+/// Returns the code, if the response matches the request and comes from the expected issuer. The issuer is checked
+/// before any other parameter is used, including errors (RFC 9207, 2.4).
 fn code(returned: Returned, server: &ServerMetadata, state: &str) -> Result<String, LoginError> {
     if !returned.answers(state) {
         return Err(LoginError::Mismatch("it is to another question".to_owned()));
@@ -207,7 +207,7 @@ mod tests {
 
     const ISSUER: &str = "https://as.example/t";
 
-    /// What becomes of an answer: its code, or the beginning of the error.
+    /// Returns the code of a response, or the error message.
     fn check(returned: &str, server: &ServerMetadata) -> String {
         let mut read = Returned::default();
         for (name, value) in form_urlencoded::parse(returned.as_bytes()).into_owned() {
@@ -259,7 +259,7 @@ mod tests {
     fn an_owner_who_names_the_endpoints_has_not_said_what_the_issuer_calls_itself() {
         let mut server = ServerMetadata { issuer: ISSUER.to_owned(), is_guessed: true, ..Default::default() };
         assert_eq!(check("state=st&code=c&iss=https://other/", &server), "c");
-        // Unless they have (`oauth.issuer`).
+        // Unless it is configured (`oauth.issuer`).
         server.is_guessed = false;
         assert!(check("state=st&code=c&iss=https://other/", &server).contains("it comes from `https://other/`"));
     }

@@ -1,4 +1,4 @@
-//! A person logs in on another device, with a code that is shown here (RFC 8628).
+//! Device authorization grant (RFC 8628).
 
 use std::time::Duration;
 
@@ -14,18 +14,18 @@ use crate::token::{Tokens, succeeded};
 use crate::visitor::{DevicePage, Visit, VisitError};
 
 const DEVICE_CODE: &str = "urn:ietf:params:oauth:grant-type:device_code";
-/// How long to wait between two questions where nobody says, and what is added when that is too short.
+/// Default polling interval, and its increment on `slow_down`.
 const STEP: Duration = Duration::from_secs(5);
-/// How short and how long a wait may be that an authorization server wants.
+/// Minimum and maximum polling interval in seconds.
 const WAITS: (u64, u64) = (1, 60);
-/// Seconds that a code can be used, where nobody says and at most.
+/// Default and maximum lifetime of a code in seconds.
 const LASTS: (u64, u64) = (600, 1800);
-/// Characters of a code that a person has to type.
+/// Maximum length of a user code in characters.
 const MOST_CODE: usize = 64;
-/// Bytes of the code that stands for this login.
+/// Maximum length of a device code in bytes.
 const MOST_DEVICE_CODE: usize = 16 << 10;
 
-/// Shows a code, and asks until the person has typed it somewhere. Dropped, nobody asks any more.
+/// Shows a code, and polls until the user has entered it. Dropping the future stops the polling.
 pub(crate) async fn by_device(
     attempt: &Attempt<'_>,
     errand: &Errand<'_>,
@@ -44,7 +44,7 @@ pub(crate) async fn by_device(
     }
 }
 
-/// A login that has begun.
+/// A started device login.
 struct Begun {
     device_code: Secret,
     page: DevicePage,
@@ -66,7 +66,7 @@ fn begun(said: &Map<String, Value>, server: &str) -> Result<Begun, LoginError> {
     let lacks = |name: &str| TokenError::Unclear(format!("its answer has no `{name}` that can be used"));
     let device_code = text("device_code").filter(|code| code.len() <= MOST_DEVICE_CODE);
     let code = text("user_code").filter(|code| code.chars().count() <= MOST_CODE);
-    // Google has the older name.
+    // The older name, used by Google.
     let url = text("verification_uri").or_else(|| text("verification_url")).ok_or_else(|| lacks("verification_uri"))?;
     checked(url).map_err(|flaw| LoginError::Unsafe(format!("`{}`: {flaw}", shown(url))))?;
     let seconds = |name: &str| said.get(name).and_then(Value::as_u64).filter(|seconds| *seconds > 0);
@@ -81,7 +81,7 @@ fn begun(said: &Map<String, Value>, server: &str) -> Result<Begun, LoginError> {
     Ok(Begun { device_code: Secret::new(device_code.ok_or_else(|| lacks("device_code"))?), page, interval })
 }
 
-/// When to ask next, until the code ends. On the monotonic clock.
+/// Polling schedule until the code expires. Uses the monotonic clock.
 struct Rhythm {
     interval: Duration,
     end: Instant,
@@ -93,15 +93,15 @@ impl Rhythm {
         Self { interval, end: Instant::now() + Duration::from_secs(lasts), lasts }
     }
 
-    /// Waits until it is time to ask, or too late to.
+    /// Waits until the next poll, or fails if the code expires first.
     async fn wait(&self) -> Result<(), LoginError> {
         let next = Instant::now() + self.interval;
         sleep_until(next.min(self.end)).await;
         if next > self.end { Err(self.too_late()) } else { Ok(()) }
     }
 
-    /// Hears that there are no tokens yet; an error where there never will be. Whoever is not reached is asked half as
-    /// often (RFC 8628, 3.5).
+    /// Handles an error response. Returns an error if polling cannot succeed. After an unclear response the interval
+    /// doubles (RFC 8628, 3.5).
     fn go_on(&mut self, error: TokenError) -> Result<(), LoginError> {
         let TokenError::Refused { code, .. } = &error else {
             self.interval *= 2;
@@ -130,7 +130,7 @@ mod tests {
 
     use super::*;
 
-    /// What an authorization server says when asked, a word each: the seconds at which it was asked, and the end.
+    /// Simulates responses, one word each. Returns the times of the polls in seconds, and the result.
     async fn asked(lasts: u64, answers: &str) -> (Vec<u64>, Result<(), LoginError>) {
         let (begun, mut times, mut answers) = (Instant::now(), Vec::new(), answers.split_whitespace());
         let mut rhythm = Rhythm::new(STEP, lasts);

@@ -1,4 +1,4 @@
-//! The ways to tokens: by a person with a code, on another device, and by nobody.
+//! OAuth grants: authorization code, device code, and grants without user interaction.
 
 mod code;
 mod device;
@@ -16,27 +16,28 @@ pub(crate) use code::by_code;
 pub(crate) use device::by_device;
 pub(crate) use unattended::by_nobody;
 
-/// What tokens are wanted, where, and as whom.
+/// Parameters of a token request.
 pub(crate) struct Errand<'a> {
-    /// Where.
+    /// The authorization server.
     pub server: &'a ServerMetadata,
-    /// As whom.
+    /// The client.
     pub client: &'a Client,
-    /// For which server, as it calls itself.
+    /// Resource identifier of the MCP server.
     pub resource: Option<&'a str>,
-    /// To do what.
+    /// Requested scope.
     pub scope: Option<&'a str>,
-    /// What they are to be bound to.
+    /// Key to bind the tokens to.
     pub dpop: Option<&'a DpopKey>,
 }
 
 impl<'a> Errand<'a> {
-    /// Gets tokens for these fields.
+    /// Requests tokens with these form fields.
     async fn tokens(&self, attempt: &Attempt<'_>, fields: Vec<(&'static str, &'a str)>) -> Result<Tokens, LoginError> {
         self.request(attempt, self.token_endpoint()?, fields).tokens(attempt).await
     }
 
-    /// A request to an endpoint of the authorization server: these fields, and which server it is about.
+    /// Creates a request to an endpoint of the authorization server, with these form fields and the resource
+    /// identifier.
     fn request(
         &self,
         attempt: &Attempt<'_>,

@@ -1,4 +1,4 @@
-//! Tokens without a person: the client is its own account, or somebody else vouches for it.
+//! Grants without user interaction: client credentials, or an assertion from a third party.
 
 use std::io::{self, Read as _};
 use std::path::Path;
@@ -14,14 +14,14 @@ use crate::login::Attempt;
 use crate::settings::{Assertion, Grant};
 use crate::token::{TokenRequest, Tokens, succeeded};
 
-/// Bytes of a statement that somebody else has made.
+/// Maximum length of an assertion in bytes.
 const MOST_ASSERTION: usize = 64 << 10;
 const JWT_BEARER: &str = "urn:ietf:params:oauth:grant-type:jwt-bearer";
 const TOKEN_EXCHANGE: &str = "urn:ietf:params:oauth:grant-type:token-exchange";
 const ID_TOKEN: &str = "urn:ietf:params:oauth:token-type:id_token";
 const ID_JAG: &str = "urn:ietf:params:oauth:token-type:id-jag";
 
-/// Gets tokens the way that the settings say. Tried once: nothing is tried again and no other way is taken.
+/// Requests tokens with the configured grant. Makes a single attempt, without retry or fallback.
 pub(crate) async fn by_nobody(attempt: &Attempt<'_>, errand: &Errand<'_>) -> Result<Tokens, LoginError> {
     let scope = errand.scope.map(|scope| ("scope", scope));
     let statement = match &attempt.settings.grant {
@@ -40,7 +40,7 @@ pub(crate) async fn by_nobody(attempt: &Attempt<'_>, errand: &Errand<'_>) -> Res
     errand.tokens(attempt, fields.collect()).await
 }
 
-/// The identity provider of an enterprise. Its owner gave its address.
+/// The identity provider of an enterprise. Its URL is configured by the user.
 struct Provider<'a> {
     token_url: &'a str,
     client: Client,
@@ -52,7 +52,7 @@ fn at_provider(id: &str, secret: Option<&Secret>) -> Client {
 }
 
 impl Provider<'_> {
-    /// Has the provider vouch for the person at one server's authorization server (SEP-990; RFC 8693, 2.1).
+    /// Exchanges an ID token for an assertion to the authorization server (SEP-990; RFC 8693, 2.1).
     async fn exchange(
         &self,
         attempt: &Attempt<'_>,
@@ -69,7 +69,7 @@ impl Provider<'_> {
         ];
         fields.extend(errand.scope.map(|scope| ("scope", scope)));
         let (endpoint, client) = (self.token_url, &self.client);
-        // It signs nothing here, so what the provider calls itself is of no account.
+        // The provider's client never signs, so the issuer is not used.
         let request = TokenRequest { endpoint, named: Named::ByOwner, issuer: "", client, dpop: None, fields };
         let answer = request.answer(attempt).await?;
         let said = succeeded(&answer).map_err(|error| request.without_secrets(error, &answer))?;
@@ -80,7 +80,7 @@ impl Provider<'_> {
     }
 }
 
-/// A statement that somebody else has made, read anew where it is in a file.
+/// Reads an assertion from the settings or from its file. The file is read on each call.
 async fn read(assertion: &Assertion) -> Result<Secret, LoginError> {
     let file = match assertion {
         Assertion::Given(secret) => return statement(secret.reveal()).ok_or_else(|| no_statement("what is given")),
@@ -93,9 +93,9 @@ async fn read(assertion: &Assertion) -> Result<Secret, LoginError> {
     statement(&text).ok_or_else(|| no_statement(&format!("what `{}` holds", file.display())))
 }
 
-/// The beginning of a file, one byte more than a statement may have. Blocks.
+/// Reads a file, at most one byte more than the maximum length of an assertion. Blocks.
 fn bounded(file: &Path) -> io::Result<String> {
-    // Opening a pipe would wait for somebody to write.
+    // Opening a pipe would block until it has a writer.
     if !file.metadata()?.is_file() {
         return Err(io::Error::new(io::ErrorKind::InvalidInput, "it is no file"));
     }

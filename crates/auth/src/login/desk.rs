@@ -1,4 +1,4 @@
-//! A site on loopback that has a queue of answers for each path, and remembers what it was asked.
+//! A test HTTP server on loopback with a queue of responses per path and a log of requests.
 
 use std::collections::{HashMap, VecDeque};
 use std::io::{self, Read, Write};
@@ -15,7 +15,8 @@ use crate::settings::AuthSettings;
 
 type Answers = HashMap<String, VecDeque<Vec<u8>>>;
 
-/// A site, and what it takes to ask it. The last answer of a queue is given again and again; whatever has none is 404.
+/// A test HTTP server, and the context of a login to it. The last response of a queue is repeated. Unknown paths return
+/// 404.
 pub(crate) struct Desk {
     endpoint: Endpoint,
     answers: Arc<Mutex<Answers>>,
@@ -26,7 +27,7 @@ pub(crate) struct Desk {
     pub settings: AuthSettings,
 }
 
-/// A request as it came: names of headers in small letters.
+/// A received request. Header names are in lower case.
 #[derive(Clone, Default)]
 pub(crate) struct Asked {
     pub path: String,
@@ -35,7 +36,7 @@ pub(crate) struct Asked {
 }
 
 impl Asked {
-    /// A field of the form it carries. Twice is as bad as not at all.
+    /// Returns a form field. Returns `None` if it is missing or repeated.
     pub fn field(&self, name: &str) -> Option<String> {
         let mut found = form_urlencoded::parse(self.body.as_bytes()).filter(|(key, _)| key == name);
         found.next().map(|(_, value)| value.into_owned()).filter(|_| found.next().is_none())
@@ -62,12 +63,12 @@ impl Desk {
         Self { endpoint, answers, asked, outside, url, nonces, settings }
     }
 
-    /// Its origin, without a slash.
+    /// Returns its origin, without a trailing slash.
     pub fn origin(&self) -> String {
         format!("http://{}", self.endpoint.address())
     }
 
-    /// Adds an answer to the queue of a path: a status line, header lines that are each ended, a body.
+    /// Adds a response to the queue of a path. Each header line must end with CRLF.
     pub fn says(&self, path: &str, status: &str, headers: &str, body: &str) -> &Self {
         let answer = format!("HTTP/1.1 {status}\r\n{headers}Content-Length: {}\r\n\r\n{body}", body.len());
         self.answers.lock().unwrap().entry(path.to_owned()).or_default().push_back(answer.into_bytes());
@@ -79,7 +80,7 @@ impl Desk {
         self.says(path, "200 OK", "", &document.to_string())
     }
 
-    /// What was asked at this path, in order.
+    /// Returns the requests for this path, in order.
     pub fn asked(&self, path: &str) -> Vec<Asked> {
         self.asked.lock().unwrap().iter().filter(|asked| asked.path == path).cloned().collect()
     }

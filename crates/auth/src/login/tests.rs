@@ -15,7 +15,7 @@ use super::*;
 use crate::client::Proof;
 use crate::visitor::{DevicePage, Page, Returned, Visit, VisitError};
 
-/// Describes a server and its authorization server, both at this desk.
+/// Describes a server and its authorization server, both at this test server.
 fn protected(desk: &Desk, more: &Value) {
     let origin = desk.origin();
     let resource = json!({"resource": format!("{origin}/mcp"), "authorization_servers": [origin]});
@@ -23,7 +23,7 @@ fn protected(desk: &Desk, more: &Value) {
     desk.gives("/.well-known/oauth-authorization-server", &metadata(&origin, &origin, more));
 }
 
-/// An authorization server's description of itself.
+/// Returns the metadata of an authorization server.
 fn metadata(issuer: &str, origin: &str, more: &Value) -> Value {
     let mut metadata = json!({
         "issuer": issuer,
@@ -44,11 +44,11 @@ fn tokens() -> Value {
     json!({"access_token": "at", "token_type": "Bearer", "expires_in": 60, "refresh_token": "rt"})
 }
 
-/// A person who comes back at once.
+/// A user that completes the login immediately.
 #[derive(Clone, Default)]
 struct Person {
     device: bool,
-    /// Takes the page to what the person comes back with.
+    /// Returns the callback for a page.
     answer: Option<fn(&Page) -> Returned>,
     pages: Arc<Mutex<Vec<Page>>>,
     codes: Arc<Mutex<Vec<DevicePage>>>,
@@ -81,7 +81,7 @@ impl Visit for Person {
         Box::pin(async { Ok(returned) })
     }
 
-    /// Types the code, and has the second go by that nobody may be asked in.
+    /// Enters the code, and advances the clock by the minimum polling interval.
     fn show_code(&self, page: &DevicePage) -> Result<(), VisitError> {
         tokio::spawn(async {
             tokio::time::pause();
@@ -94,7 +94,7 @@ impl Visit for Person {
 }
 
 impl Person {
-    /// What the page was asked, by name.
+    /// Returns the values of a query parameter of all pages.
     fn asked(&self, name: &str) -> Vec<String> {
         let pages = self.pages.lock().unwrap();
         let pages = pages.iter().map(|page| Url::parse(&page.url).unwrap());
@@ -109,7 +109,7 @@ async fn log_in_as(desk: &Desk, person: &Person, before: Option<&Kept>) -> Resul
     log_in(&desk.attempt(), Some(Arc::new(person.clone())), None, before, None).await
 }
 
-/// A future that a task can run.
+/// Checks that a future is `Send`.
 fn sendable<T: Send>(future: T) -> T {
     future
 }

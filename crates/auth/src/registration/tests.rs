@@ -6,7 +6,7 @@ use crate::fetch::site::{Site, answer};
 
 const REDIRECT: &str = "http://127.0.0.1:4711/callback";
 
-/// An authorization server that registers at `/register` and lists these methods.
+/// An authorization server with registration at `/register` and these authentication methods.
 fn server(site: &Site, proofs: &[&str]) -> ServerMetadata {
     ServerMetadata {
         issuer: site.origin(),
@@ -22,7 +22,7 @@ async fn client(server: &ServerMetadata, settings: &AuthSettings) -> Result<Clie
     client_at(&outside, server, settings, wanted).await
 }
 
-/// The client that comes of this answer to a registration.
+/// Returns the client for this registration response.
 async fn registered_as(proofs: &[&str], said: Value) -> Result<Client, LoginError> {
     let site = Site::start();
     site.says("/register", answer("201 Created", "", &said.to_string()));

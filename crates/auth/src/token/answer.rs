@@ -1,4 +1,4 @@
-//! Reading what a token endpoint says: nothing in it is believed further than it is needed.
+//! Validation of token endpoint responses.
 
 use serde_json::{Map, Value};
 use wharf_spec::{Secret, Untrusted};
@@ -7,19 +7,19 @@ use super::Tokens;
 use crate::error::TokenError;
 use crate::fetch::Fetched;
 
-/// Bytes of a token.
+/// Maximum length of a token in bytes.
 const MOST_TOKEN: usize = 64 << 10;
-/// Bytes of a scope.
+/// Maximum length of a scope in bytes.
 const MOST_SCOPE: usize = 16 << 10;
-/// Characters of what is said about an error.
+/// Maximum length of a quoted error description in characters.
 const MOST_SAID: usize = 200;
-/// Characters of an error's code.
+/// Maximum length of an error code in characters.
 const MOST_CODE: usize = 64;
-/// Seconds; no token is taken to last longer.
+/// Maximum lifetime of a token in seconds.
 const YEAR: f64 = 365.0 * 86_400.0;
 
-/// Reads tokens from an answer to what was asked at that time, in Unix milliseconds. What it leaves out is as it was
-/// before, where there was something before (O04).
+/// Reads tokens from the response to a request made at `asked_at`, in Unix milliseconds. Missing members are taken from
+/// `before` (O04).
 pub(crate) fn read(answer: &Fetched, asked_at: u64, before: Option<&Tokens>) -> Result<Tokens, TokenError> {
     let said = succeeded(answer)?;
     let lacks = |what: &str| TokenError::Unclear(format!("its answer has no {what} that can be used"));
@@ -30,7 +30,8 @@ pub(crate) fn read(answer: &Fetched, asked_at: u64, before: Option<&Tokens>) -> 
     };
     let token_type = token_type.ok_or_else(|| lacks("`token_type`"))?.to_owned();
     let refresh = match given(said, "refresh_token") {
-        // The one before is spent, whatever this one is: to show it again would look like theft (RFC 9700, 4.14.2).
+        // The previous refresh token is spent, even if the new one is unusable. Reuse would look like theft (RFC 9700,
+        // 4.14.2).
         Some(value) => refresh_token(value),
         None => before.and_then(|before| before.refresh.clone()),
     };
@@ -41,18 +42,18 @@ pub(crate) fn read(answer: &Fetched, asked_at: u64, before: Option<&Tokens>) -> 
     Ok(Tokens { access, refresh, expires_at, token_type, scope })
 }
 
-/// The members of an answer that says yes.
+/// Returns the members of a successful response.
 pub(crate) fn succeeded(answer: &Fetched) -> Result<&Map<String, Value>, TokenError> {
     let said = answer.json.as_ref().and_then(Value::as_object);
     match said {
-        // Some say no with 200.
+        // Some servers report errors with status 200.
         Some(said) if answer.status.is_success() && !said.contains_key("error") => Ok(said),
         _ => Err(refusal(answer)),
     }
 }
 
-/// What an answer says that does not say yes (RFC 6749, 5.2). `invalid_grant` ends a login, so it has to come as the
-/// standard has it; and whoever is overloaded or broken has not refused.
+/// Reads an error response (RFC 6749, 5.2). `invalid_grant` ends a login, so it must come with the standard status.
+/// Responses of an overloaded or failing server are not rejections.
 pub(crate) fn refusal(answer: &Fetched) -> TokenError {
     let status = answer.status;
     let text = |name: &str| answer.json.as_ref()?.get(name)?.as_str().filter(|text| !text.is_empty());
@@ -67,19 +68,19 @@ pub(crate) fn refusal(answer: &Fetched) -> TokenError {
     }
 }
 
-/// A member that says something.
+/// Returns a member that is neither null nor empty.
 fn given<'a>(said: &'a Map<String, Value>, name: &str) -> Option<&'a Value> {
     said.get(name).filter(|value| !value.is_null() && value.as_str() != Some(""))
 }
 
-/// A refresh token goes into a form, and may have blanks in it (RFC 6749, A.17).
+/// Reads a refresh token. It goes into a form, and may contain spaces (RFC 6749, A.17).
 fn refresh_token(value: &Value) -> Option<Secret> {
     let text = value.as_str()?;
     let fits = text.len() <= MOST_TOKEN && text.bytes().all(|byte| matches!(byte, b' '..=b'~'));
     fits.then(|| Secret::new(text))
 }
 
-/// A token goes into a header as it is.
+/// Reads an access token. It goes into a header unchanged.
 fn token(value: &Value) -> Option<Secret> {
     let text = value.as_str()?;
     let fits = !text.is_empty() && text.len() <= MOST_TOKEN && text.bytes().all(|byte| byte.is_ascii_graphic());
@@ -90,7 +91,7 @@ fn is_known(token_type: &str) -> bool {
     ["Bearer", "DPoP"].iter().any(|known| known.eq_ignore_ascii_case(token_type))
 }
 
-/// How long a token lasts. Nothing where that makes no sense: such a token is used until it is refused (O17).
+/// Reads a lifetime in milliseconds. Returns `None` if it is invalid: such a token is used until rejected (O17).
 fn milliseconds(value: &Value) -> Option<u64> {
     let seconds = match value {
         Value::Number(number) => number.as_f64()?,

@@ -18,7 +18,7 @@ fn usual() -> Value {
     json!({"access_token": "at", "token_type": "Bearer", "expires_in": 60, "refresh_token": "rt", "scope": "a b"})
 }
 
-/// The usual answer with one member replaced, or taken away where it is null.
+/// The default response with one member replaced, or removed if `value` is null.
 fn with(name: &str, value: Value) -> Result<Tokens, TokenError> {
     let mut said = usual();
     match value {
@@ -81,7 +81,7 @@ fn t49_a_token_that_fits_in_no_header_is_none() {
     let most = 64 << 10;
     for token in [json!(null), json!(""), json!(7), json!("a b"), json!("a\r\nb: c"), json!("ü"), json!("\u{7f}")] {
         assert!(matches!(with("access_token", token.clone()), Err(TokenError::Unclear(_))), "{token}");
-        // It goes into no header, and may have blanks in it.
+        // It does not go into a header, and may contain spaces.
         let refresh = (token == "a b").then(|| Secret::new("a b"));
         assert_eq!(with("refresh_token", token.clone()).unwrap().refresh, refresh, "{token}");
     }
@@ -118,7 +118,7 @@ fn o04_a_refresh_token_that_was_rotated_is_never_shown_again() {
     assert!(read(&fetched(200, Some(odd)), NOW, Some(&before)).is_err());
 }
 
-/// The code and whether it is final, or nothing where the answer does not count.
+/// Returns the error code and whether it is final, or `None` if the response is unclear.
 fn check(status: u16, said: Option<Value>) -> Option<(String, bool)> {
     match read(&fetched(status, said), NOW, None).unwrap_err() {
         error @ TokenError::Refused { .. } => {
@@ -180,7 +180,7 @@ fn request<'a>(desk: &Desk, endpoint: &'a str, client: &'a Client, dpop: Option<
     TokenRequest { endpoint, named: Named::ByServer, issuer: "https://as", client, dpop, fields }
 }
 
-/// The claims of the proof that a request carries.
+/// Returns the claims of the proof in a request.
 fn claims(asked: &Asked) -> Value {
     let claims = asked.headers["dpop"].split('.').nth(1).unwrap();
     serde_json::from_slice(&URL_SAFE_NO_PAD.decode(claims).unwrap()).unwrap()
@@ -210,7 +210,7 @@ async fn a_nonce_is_asked_for_once_more_and_no_oftener() {
     let error = request(&desk, &endpoint, &client, Some(&key)).tokens(&desk.attempt()).await.unwrap_err();
     assert!(matches!(error, LoginError::Token(TokenError::Refused { code, .. }) if code == "use_dpop_nonce"));
     assert_eq!(desk.asked("/token").len(), 2);
-    // Without a key there is nothing that could repeat it.
+    // Without a key there is no proof to put the nonce in.
     assert!(request(&desk, &endpoint, &client, None).tokens(&desk.attempt()).await.is_err());
     assert_eq!(desk.asked("/token").len(), 3);
 }

@@ -1,4 +1,4 @@
-//! Logins in one private file.
+//! Storage of logins in a private file.
 
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -10,18 +10,18 @@ use wharf_store::{Document, LoadError, Lock, LockError, Privacy, ReplaceError, S
 use super::shelves::{Shelf, Shelves, Unreadable};
 use super::{AccountKey, Kept, Vault, VaultError};
 
-/// What the file may weigh.
+/// Maximum size of the file in bytes.
 const LIMIT: u64 = 1 << 20;
-/// How many damaged files are put aside before somebody has to look at them.
+/// Maximum number of damaged files moved aside before an error is reported.
 const MOST_ASIDE: u32 = 100;
 
-/// Logins in one private file: mode 0600, replaced whole, refused where others could have touched it.
+/// Stores logins in a private file: mode 0600, replaced atomically, rejected if other users could access it.
 pub struct FileVault {
     cabinet: Cabinet,
 }
 
 impl FileVault {
-    /// Names the file. Opens nothing.
+    /// Creates the vault. Does no I/O.
     pub fn new(path: impl Into<PathBuf>) -> Self {
         Self { cabinet: Cabinet::new(path.into()) }
     }
@@ -66,7 +66,7 @@ impl Vault for FileVault {
         })
     }
 
-    /// Of a login in the keyring, which cannot be reached from here, nothing is known afterwards.
+    /// Removes only the index entry of a login stored in the keyring, which is not accessible from here.
     fn remove(&self, key: &AccountKey) -> Result<bool, VaultError> {
         let is_elsewhere = self.cabinet.shelf(key).is_ok_and(|shelf| shelf.is_some_and(|shelf| shelf.is_in_keyring()));
         let is_removed = self.cabinet.remove(key)?;
@@ -90,19 +90,19 @@ impl Vault for FileVault {
     }
 }
 
-/// The private file, whatever is kept in it.
+/// The private file. Also the index of the keyring vault.
 pub(super) struct Cabinet {
     pub(super) path: PathBuf,
     document: Document,
 }
 
-/// How an edit went.
+/// Outcome of an edit.
 pub(super) enum Edited {
-    /// There is nothing to write.
+    /// No change.
     Not,
-    /// Everything that was there is still there.
+    /// Changed without data loss.
     Cleanly,
-    /// Something that could not be read was replaced, and is to be put aside.
+    /// Replaced unreadable data. The old content must be moved aside.
     OverDamage,
 }
 
@@ -133,7 +133,7 @@ impl Cabinet {
         Ok(is_removed)
     }
 
-    /// Edits the file while everybody else is locked out. What cannot be read is put aside first, and never lost.
+    /// Edits the file under its lock. Unreadable content is copied aside first.
     pub(super) fn edit(
         &self,
         mut edit: impl FnMut(&mut Shelves) -> Result<Edited, VaultError>,
@@ -191,7 +191,7 @@ impl Cabinet {
         VaultError::Unusable { what, fix: Some("use that version, or move the file away".to_owned()) }
     }
 
-    /// Copies what was there to a file of its own, before it is replaced.
+    /// Copies the old content to a separate file before it is replaced.
     fn put_aside(&self, bytes: &[u8]) -> Result<(), VaultError> {
         for number in 1..=MOST_ASIDE {
             let mut name = self.path.file_name().unwrap_or_default().to_owned();
@@ -199,7 +199,7 @@ impl Cabinet {
             let aside = Document::at(self.path.with_file_name(name), Privacy::Private);
             match aside.replace(Stamp::ABSENT, bytes) {
                 Ok(_) => return Ok(()),
-                // An edit that is begun anew has put it aside already.
+                // A repeated edit has already moved it aside.
                 Err(ReplaceError::Conflict { found, .. }) if found == Stamp::of(bytes) => return Ok(()),
                 Err(ReplaceError::Conflict { .. }) => {}
                 Err(ReplaceError::Save(error)) => return Err(unsaved(error)),
@@ -223,7 +223,7 @@ fn unsaved(error: SaveError) -> VaultError {
     }
 }
 
-/// A lock that cannot be had is never done without: two who renew at once would both lose their login.
+/// Locking failures are never ignored: two concurrent renewals would both lose the login.
 fn unlocked(error: LockError) -> VaultError {
     match error {
         LockError::Held { .. } => VaultError::Locked(error.to_string()),
@@ -231,7 +231,7 @@ fn unlocked(error: LockError) -> VaultError {
     }
 }
 
-/// An error with its causes: the enums here hold text.
+/// Formats an error with its source. The error enums here hold text.
 fn whole(error: &dyn std::error::Error) -> String {
     match error.source() {
         Some(source) => format!("{error}: {source}"),

@@ -1,4 +1,4 @@
-//! Logins in the system's keyring. The private file knows which there are, and serves for locking; it has no secrets.
+//! Storage of logins in the system keyring. A private file serves as index and for locking. It contains no secrets.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -11,19 +11,19 @@ use super::file::{Cabinet, Edited};
 use super::shelves::Shelf;
 use super::{AccountKey, Kept, Keyring, KeyringError, Vault, VaultError};
 
-/// What one account may weigh.
+/// Maximum size of one account in bytes.
 const LIMIT: usize = 1 << 20;
 
-/// Logins in the keyring; a private file knows which there are, and serves for locking.
+/// Stores logins in the keyring. A private file serves as index and for locking.
 ///
-/// A login that is still in the file is read from there, and moves to the keyring when it is next kept.
+/// A login that is still in the file is read from there, and moves to the keyring on its next save.
 pub struct KeyringVault {
     keyring: Arc<dyn Keyring>,
     index: Cabinet,
 }
 
 impl KeyringVault {
-    /// Names the keyring and the file. Opens nothing.
+    /// Creates the vault. Does no I/O.
     pub fn new(keyring: Arc<dyn Keyring>, path: impl Into<PathBuf>) -> Self {
         Self { keyring, index: Cabinet::new(path.into()) }
     }
@@ -35,8 +35,8 @@ impl KeyringVault {
         }
     }
 
-    /// A digest of whose it is: everybody on the machine may see the names, and an address may hold a secret. What belongs
-    /// to another file, as that of a test's configuration, has another name.
+    /// Returns the keyring entry name: a digest, because entry names are visible to all users of the machine and a URL
+    /// may contain secrets. The path of the index file is included, so that separate configurations do not collide.
     fn name(&self, key: &AccountKey) -> String {
         let path = std::path::absolute(&self.index.path).unwrap_or_else(|_| self.index.path.clone());
         let mut digest = Sha256::new();
@@ -110,7 +110,7 @@ impl Vault for KeyringVault {
     }
 }
 
-/// Sets, looks up and removes a value of no meaning, under a name nobody else has.
+/// Tests the keyring with a set, a lookup and a removal of a random entry.
 pub(super) fn try_out(keyring: &dyn Keyring) -> Result<(), KeyringError> {
     let number = getrandom::u64().map_err(|error| KeyringError(error.to_string()))?;
     let (name, value) = (format!("mcp-auth-trial:{number:016x}"), Secret::new("trial"));

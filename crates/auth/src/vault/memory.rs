@@ -1,4 +1,4 @@
-//! Logins that end with the program.
+//! Storage of logins in memory.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use super::{AccountKey, Kept, Vault, VaultError};
 
-/// Logins kept in memory: for programs that run once, and for tests.
+/// Stores logins in memory: for short-lived programs and for tests.
 #[derive(Default)]
 pub struct MemoryVault(Arc<Room>);
 
@@ -18,7 +18,7 @@ struct Room {
 
 #[derive(Default)]
 struct Shelves {
-    /// The newest login last.
+    /// Logins by account, the newest last.
     kept: BTreeMap<AccountKey, Vec<Kept>>,
     locked: BTreeSet<AccountKey>,
 }

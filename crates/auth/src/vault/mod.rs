@@ -1,4 +1,4 @@
-//! Where logins are kept: one file, or the system's keyring.
+//! Storage of logins: a private file or the system keyring.
 
 mod file;
 mod keyring;
@@ -22,17 +22,17 @@ pub use memory::MemoryVault;
 use crate::client::Client;
 use crate::token::Tokens;
 
-/// Whose login.
+/// Key of an account.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct AccountKey {
-    /// The server, as it is called in the configuration, or its address where it is not in any.
+    /// Name of the server in the configuration, or its URL if it is not configured.
     pub server: String,
-    /// Which of several accounts there; empty for the usual one.
+    /// Name of the account. Empty for the default account.
     pub account: String,
 }
 
 impl AccountKey {
-    /// The server as it may be shown: an address without what is secret in it.
+    /// Returns the server for display. A URL is shown without secrets.
     pub(crate) fn shown(&self) -> String {
         let address = Url::parse(&self.server).ok().filter(Url::has_host);
         let shown = address.map_or_else(|| self.server.clone(), |address| shown_url(&address));
@@ -40,117 +40,118 @@ impl AccountKey {
     }
 }
 
-/// What is kept of one account: one login per issuer, of which one is current.
+/// A stored login. An account has one per issuer, of which one is current.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Kept {
-    /// Who issued it, as it calls itself; empty where that is not known (the flat form of older files).
+    /// Issuer identifier. Empty if unknown (the flat form of older files).
     pub issuer: String,
-    /// The address of the server it was got for: it is shown to no other origin.
+    /// URL of the server. The tokens are sent to no other origin.
     pub url: String,
-    /// What tokens are asked for.
+    /// Resource identifier for token requests.
     pub resource: Option<String>,
-    /// The tokens; none where only the client is known, or they were refused.
+    /// The tokens. `None` if only the client is known, or if they were rejected.
     pub tokens: Option<Tokens>,
-    /// The client they were issued to.
+    /// The client that the tokens were issued to.
     pub client: Client,
-    /// Where they are renewed.
+    /// URL at which the tokens are renewed.
     pub token_endpoint: String,
-    /// Where they are given back.
+    /// URL at which the tokens are revoked.
     pub revocation_endpoint: Option<String>,
-    /// What was asked for, which a step-up adds to.
+    /// Requested scope, which a step-up extends.
     pub asked: Option<String>,
-    /// The private key they are bound to: PKCS #8 in Base64.
+    /// Private DPoP key that the tokens are bound to: PKCS #8 in Base64.
     pub dpop_key: Option<Secret>,
-    /// When it was last got or renewed, in Unix milliseconds.
+    /// Time of the login or last renewal, in Unix milliseconds.
     pub renewed_at: u64,
-    /// Why it could not be renewed the last time; escaped.
+    /// Error of the last renewal, escaped.
     pub last_error: Option<String>,
 }
 
-/// Keeps logins. Everything here blocks.
+/// A store of logins. All methods block.
 pub trait Vault: Send + Sync {
-    /// The current login of an account.
+    /// Returns the current login of an account.
     fn load(&self, key: &AccountKey) -> Result<Option<Kept>, VaultError>;
-    /// What is kept for an account at one issuer, current or not: a client registered there before.
+    /// Returns the login of an account at one issuer, current or not. It may hold a client registered there earlier.
     fn load_at(&self, key: &AccountKey, issuer: &str) -> Result<Option<Kept>, VaultError>;
-    /// Everything that is kept for an account, at every issuer.
+    /// Returns all logins of an account, at every issuer.
     fn load_all(&self, key: &AccountKey) -> Result<Vec<Kept>, VaultError> {
         Ok(self.load(key)?.into_iter().collect())
     }
-    /// Keeps a login and makes it the current one. On disk when this returns.
+    /// Stores a login and makes it the current one. It is durable when this returns, if the vault is persistent.
     fn save(&self, key: &AccountKey, kept: &Kept) -> Result<(), VaultError>;
-    /// Forgets an account, every issuer of it; says whether there was one.
+    /// Removes an account with all its logins. Returns whether it existed.
     fn remove(&self, key: &AccountKey) -> Result<bool, VaultError>;
-    /// Every account there is.
+    /// Returns the keys of all accounts.
     fn keys(&self) -> Result<Vec<AccountKey>, VaultError>;
-    /// Locks an account against everybody else's renewing, in this process and others, until the guard is dropped.
+    /// Excludes other renewals of an account, in this and other processes, until the guard is dropped.
     fn lock(&self, key: &AccountKey, patience: Duration) -> Result<Box<dyn Send>, VaultError>;
-    /// Where it is kept, in words for people.
+    /// Describes the storage location, for display.
     fn place(&self) -> String;
 }
 
-/// Why what is kept cannot be read or written.
+/// An error of reading or writing stored logins.
 #[derive(Debug, Clone, thiserror::Error)]
 #[non_exhaustive]
 pub enum VaultError {
-    /// What was found there is not what we write; it was put aside, or is left as it is.
+    /// The stored data are not in the expected format. They were moved aside, or are left in place.
     #[error("{what}")]
     Damaged {
-        /// What is wrong, and where.
+        /// Description of the damage and its location.
         what: String,
     },
-    /// It cannot be read or written.
+    /// The storage cannot be read or written.
     #[error("{what}")]
     Unusable {
-        /// Why.
+        /// The reason.
         what: String,
-        /// What to do about it.
+        /// The remedy, if known.
         fix: Option<String>,
     },
-    /// It is in another place than the one that is in use.
+    /// The login is in another storage than the one in use.
     #[error("{what}")]
     Elsewhere {
-        /// Where.
+        /// Description of the location.
         what: String,
-        /// What to do about it.
+        /// The remedy.
         fix: String,
     },
-    /// Somebody else is renewing and does not come to an end.
+    /// Another process held the lock until the timeout.
     #[error("another process is renewing this login and has not finished: {0}")]
     Locked(String),
 }
 
-/// The system's keyring, as whoever owns this program reaches it. Blocks.
+/// The system keyring, implemented by the embedding program. All methods block.
 pub trait Keyring: Send + Sync {
-    /// Looks a value up.
+    /// Looks up a value.
     fn lookup(&self, name: &str) -> Result<Option<Secret>, KeyringError>;
-    /// Keeps a value.
+    /// Stores a value.
     fn set(&self, name: &str, value: &Secret) -> Result<(), KeyringError>;
-    /// Forgets a value; says whether there was one.
+    /// Removes a value. Returns whether it existed.
     fn remove(&self, name: &str) -> Result<bool, KeyringError>;
 }
 
-/// Why a keyring did not do it.
+/// An error of the keyring.
 #[derive(Debug, Clone, thiserror::Error)]
 #[error("the keyring cannot be used: {0}")]
 pub struct KeyringError(pub String);
 
-/// Where logins are to be kept.
+/// Configured storage of logins.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum TokenStore {
-    /// In a keyring that works, and else in the file.
+    /// The keyring if it works, else the file.
     #[default]
     Auto,
-    /// In the file.
+    /// The file.
     File,
-    /// In the keyring, or nowhere.
+    /// The keyring only.
     Keyring,
 }
 
-/// Opens the place where logins are kept; `path` is the private file. Blocks while it tries the keyring out.
+/// Opens the configured storage. `path` is the private file. Blocks while it tests the keyring.
 ///
-/// A keyring that was asked for and cannot be used is an error, never a reason to write secrets to a file.
+/// # Errors
+/// Fails if the keyring was requested explicitly and is not usable. It never falls back to a file in that case.
 pub fn open_vault(
     choice: TokenStore,
     path: impl Into<PathBuf>,
@@ -175,7 +176,7 @@ pub fn open_vault(
 }
 
 impl VaultError {
-    /// What to do about it, where that is known.
+    /// Returns the remedy, if known.
     pub fn fix(&self) -> Option<&str> {
         match self {
             Self::Unusable { fix, .. } => fix.as_deref(),

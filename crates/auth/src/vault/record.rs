@@ -1,6 +1,6 @@
-//! One login as it is written: an object whose members are those of the token file, and whatever else was there.
+//! The stored form of one login: a JSON object with the members of the token file. Unknown members are preserved.
 //!
-//! Nothing that was read goes into an error: it may be a secret in the wrong place.
+//! Errors never contain stored values, which may be misplaced secrets.
 
 use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::{Map, Value};
@@ -10,7 +10,7 @@ use super::Kept;
 use crate::client::{Client, ClientOrigin, Proof};
 use crate::token::Tokens;
 
-/// The members of a login. Those nobody here knows survive in `others`.
+/// Members of a stored login. Unknown members are in `others`.
 #[derive(Default, Serialize, Deserialize)]
 #[serde(default)]
 struct Record {
@@ -54,12 +54,12 @@ struct Record {
     others: Map<String, Value>,
 }
 
-/// Reads a login; none where a member is not what it should be.
+/// Reads a login. Returns `None` if a member has the wrong type.
 pub(super) fn read(issuer: &str, value: &Value) -> Option<Kept> {
     Record::deserialize(value).ok().map(|record| record.kept(issuer))
 }
 
-/// Writes a login over what was there before it, of which the unknown members stay.
+/// Writes a login. Unknown members of `before` are preserved.
 pub(super) fn write(kept: &Kept, before: Option<&Value>) -> Value {
     let others = before.and_then(|value| Record::deserialize(value).ok()).map(|record| record.others);
     serde_json::to_value(Record::of(kept, others.unwrap_or_default())).unwrap_or_default()
@@ -130,7 +130,7 @@ fn present(text: &str) -> Option<String> {
     (!text.is_empty()).then(|| text.to_owned())
 }
 
-/// A moment in Unix milliseconds; what cannot be one is unknown.
+/// Reads a time in Unix milliseconds. Invalid values are treated as absent.
 fn moment<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<u64>, D::Error> {
     let value = Value::deserialize(deserializer)?;
     #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "checked to be within bounds")]

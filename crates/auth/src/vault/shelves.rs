@@ -1,8 +1,8 @@
-//! The private file's content: who has an account where, and what is kept of it. Pure; members nobody here knows stay.
+//! The content of the private file. Does no I/O. Unknown members are preserved.
 //!
 //! `{"version": 1, "servers": {ID: {"accounts": {NAME: {"current": ISSUER, "issuers": {ISSUER: {…}}}}}}}`. An account
-//! that is in the keyring has `"in_keyring": true` here and the rest there. The flat form, with the members of a login
-//! directly beneath the server, is read as the usual account at an issuer that is not known.
+//! in the keyring has `"in_keyring": true` here and its logins there. The flat form, with the members of a login
+//! directly in the server object, is read as the default account at an unknown issuer.
 
 use std::path::Path;
 
@@ -11,25 +11,25 @@ use serde_json::{Map, Value, json};
 use super::{AccountKey, Kept, VaultError, record};
 
 const VERSION: u64 = 1;
-/// How many accounts there may be.
+/// Maximum number of accounts.
 const MOST_ACCOUNTS: usize = 1000;
-/// What marks a server's entry as one of the flat form.
+/// Members that identify a server entry in the flat form.
 const FLAT: [&str; 3] = ["access_token", "refresh_token", "client_id"];
 
 /// The whole file.
 #[derive(Debug)]
 pub(super) struct Shelves(Map<String, Value>);
 
-/// One account: what is kept of it, per issuer.
+/// One account: its logins by issuer.
 #[derive(Default)]
 pub(super) struct Shelf(Map<String, Value>);
 
-/// Why a file is not read.
+/// An error of reading the file.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Unreadable {
-    /// It is not what we write.
+    /// The content is not in the expected format.
     Damaged(String),
-    /// A later version of this program wrote it.
+    /// The file was written by a later version of this program.
     Newer,
 }
 
@@ -63,13 +63,13 @@ impl Shelves {
         bytes
     }
 
-    /// Who has an account; damaged entries are left out.
+    /// Returns the keys of all accounts. Damaged entries are skipped.
     pub(super) fn keys(&self) -> Vec<AccountKey> {
         let servers = self.0.get("servers").and_then(Value::as_object).into_iter().flatten();
         servers.flat_map(|(server, entry)| accounts_of(server, entry)).collect()
     }
 
-    /// What is kept of an account; nothing where there is none.
+    /// Returns an account, or `None` if it does not exist.
     pub(super) fn shelf(&self, key: &AccountKey) -> Result<Option<Shelf>, Damage> {
         let Some(entry) = self.0.get("servers").and_then(|servers| servers.get(&key.server)) else { return Ok(None) };
         let entry = entry.as_object().ok_or_else(|| Damage::of(key))?;
@@ -82,7 +82,7 @@ impl Shelves {
         }
     }
 
-    /// Puts an account in its place. Says whether something unreadable had to make way.
+    /// Inserts or replaces an account. Returns whether unreadable data were replaced.
     pub(super) fn put(&mut self, key: &AccountKey, shelf: Shelf) -> Result<bool, TooMany> {
         let is_new = !matches!(self.shelf(key), Ok(Some(_)));
         if is_new && self.keys().len() >= MOST_ACCOUNTS {
@@ -98,7 +98,7 @@ impl Shelves {
         Ok(made_way || before.is_some_and(|before| !before.is_object()))
     }
 
-    /// Removes an account; says whether there was one.
+    /// Removes an account. Returns whether it existed.
     pub(super) fn remove(&mut self, key: &AccountKey) -> bool {
         let Some(servers) = self.0.get_mut("servers").and_then(Value::as_object_mut) else { return false };
         let Some(entry) = servers.get_mut(&key.server).and_then(Value::as_object_mut) else {
@@ -117,11 +117,11 @@ impl Shelves {
     }
 }
 
-/// A part of the file that cannot be read, with the rest being fine.
+/// An unreadable part of an otherwise valid file.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Damage(String);
 
-/// More accounts than there may be.
+/// An error: the maximum number of accounts is reached.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct TooMany;
 
@@ -143,7 +143,7 @@ impl TooMany {
 }
 
 impl Shelf {
-    /// What stands in the file for an account whose secrets are in the keyring.
+    /// Creates the placeholder of an account whose logins are in the keyring.
     pub(super) fn in_keyring() -> Self {
         Self(Map::from_iter([("in_keyring".to_owned(), json!(true))]))
     }
@@ -160,7 +160,7 @@ impl Shelf {
         serde_json::to_string(&self.0).unwrap_or_default()
     }
 
-    /// The current login.
+    /// Returns the current login.
     pub(super) fn current(&self, key: &AccountKey) -> Result<Option<Kept>, Damage> {
         match self.0.get("current") {
             None => Ok(None),
@@ -169,20 +169,20 @@ impl Shelf {
         }
     }
 
-    /// The login at one issuer.
+    /// Returns the login at one issuer.
     pub(super) fn at(&self, key: &AccountKey, issuer: &str) -> Result<Option<Kept>, Damage> {
         let Some(value) = self.0.get("issuers").and_then(|issuers| issuers.get(issuer)) else { return Ok(None) };
         record::read(issuer, value).map(Some).ok_or_else(|| Damage::of(key))
     }
 
-    /// The logins at all issuers; those that cannot be read are left out.
+    /// Returns the logins at all issuers. Unreadable ones are skipped.
     pub(super) fn all(&self) -> Vec<Kept> {
         let issuers = self.0.get("issuers").and_then(Value::as_object).into_iter().flatten();
         issuers.filter_map(|(issuer, value)| record::read(issuer, value)).collect()
     }
 
-    /// Keeps a login and makes it the current one. One whose issuer was not known makes way for one whose is. Says
-    /// whether something unreadable had to make way.
+    /// Stores a login and makes it the current one. A login with an unknown issuer is replaced by one with a known
+    /// issuer. Returns whether unreadable data were replaced.
     pub(super) fn keep(&mut self, kept: &Kept) -> bool {
         let mut made_way = false;
         self.0.remove("in_keyring");
@@ -216,7 +216,7 @@ fn is_flat(entry: &Map<String, Value>) -> bool {
     FLAT.iter().any(|member| entry.contains_key(*member))
 }
 
-/// Moves the login of the flat form to where it belongs, beneath the accounts.
+/// Moves a login in the flat form to its place in `accounts`.
 fn unflatten(entry: &mut Map<String, Value>) {
     if !is_flat(entry) {
         return;
@@ -228,7 +228,7 @@ fn unflatten(entry: &mut Map<String, Value>) {
     entry.insert("accounts".to_owned(), Value::Object(accounts));
 }
 
-/// The object that a member is, made where there is none.
+/// Returns the object in a member. Creates it if it is missing or not an object.
 fn object_in<'a>(members: &'a mut Map<String, Value>, name: &str, made_way: &mut bool) -> &'a mut Map<String, Value> {
     let slot = members.entry(name).or_insert_with(|| json!({}));
     if !slot.is_object() {

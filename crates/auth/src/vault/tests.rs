@@ -1,4 +1,4 @@
-//! What is kept, on disk and in a keyring that can be told to fail.
+//! Tests of the vaults, on disk and with a keyring that can fail.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -287,7 +287,7 @@ fn o06_a_lock_that_cannot_be_had_is_never_done_without() {
     drop((held, other));
     drop(vault.lock(&key("s", ""), patience).unwrap());
     assert_eq!(fs::read_dir(folder.path().join("below")).unwrap().count(), 0);
-    // As on a file system without locks: an error at once, not after the patience.
+    // As on a file system without locks: an immediate error, without the timeout.
     let name = {
         let _held = vault.lock(&key("s", ""), patience).unwrap();
         fs::read_dir(folder.path().join("below")).unwrap().next().unwrap().unwrap().path()
@@ -351,7 +351,7 @@ fn o12_a_keyring_in_trouble_is_an_error_and_never_a_reason_to_write_plain_text()
         ] {
             assert!(matches!(&error, VaultError::Unusable { fix: Some(_), .. }), "{trouble}: {error:?}");
         }
-        // Chosen now, while the keyring does not work: what is in it is not forgotten.
+        // Opened while the keyring does not work: logins in it are not forgotten.
         let instead = open_vault(TokenStore::Auto, &path, Some(keyring.clone())).unwrap();
         let error = instead.load(&usual).unwrap_err();
         assert!(matches!(error, VaultError::Elsewhere { .. }) && error.fix().is_some(), "{trouble}: {error:?}");

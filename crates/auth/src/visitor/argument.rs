@@ -1,4 +1,4 @@
-//! An address as a browser's opener is given it (CVE-2025-6514: an opener that was a shell).
+//! Sanitizing of URLs that are passed to a browser opener (CVE-2025-6514: an opener that was a shell).
 
 use std::fmt::Write as _;
 
@@ -6,13 +6,16 @@ use url::{Host, Url};
 
 use super::VisitError;
 
-/// The longest address that is handed over.
+/// Maximum length of a URL in bytes.
 const LONGEST: usize = 16 << 10;
 
-/// The address as the one argument that a browser's opener is given; refused where it is none that may be opened.
+/// Returns the URL as the single argument for a browser opener.
 ///
-/// Only `https` is, and `http` on this machine. Whatever a shell could act on is percent-encoded, in case the opener
-/// is a script that forgets its quotes; `&` has to stay, as queries are made with it.
+/// Only `https`, and `http` on the local machine, are allowed. Shell metacharacters are percent-encoded, in case the
+/// opener is a script without quoting. `&` is kept, since queries need it.
+///
+/// # Errors
+/// Fails if the URL must not be opened.
 pub fn browser_argument(url: &str) -> Result<String, VisitError> {
     let refused = |why: &str| VisitError::NotPossible(format!("its address may not be opened: {why}"));
     if url.len() > LONGEST {
@@ -26,7 +29,7 @@ pub fn browser_argument(url: &str) -> Result<String, VisitError> {
     let (_, rest) = url.split_once("://").ok_or_else(|| refused("it names no host"))?;
     let path = rest.find(['/', '?', '#']).map_or("", |at| &rest[at..]);
     let argument = format!("{}{}", parsed.origin().ascii_serialization(), encoded(path));
-    // What was looked at and what is opened have to be one and the same place.
+    // The sanitized URL must have the origin that was checked.
     match Url::parse(&argument) {
         Ok(opened) if opened.origin() == parsed.origin() && check(&opened).is_ok() => Ok(argument),
         _ => Err(refused("it can be read in more than one way")),
@@ -54,7 +57,7 @@ fn is_loopback(host: &Host<&str>) -> bool {
     }
 }
 
-/// What stands after the host, with everything escaped that is neither needed nor harmless. Escapes stay as they are.
+/// Percent-encodes all characters after the host that are not known to be safe. Existing escapes are kept.
 fn encoded(path: &str) -> String {
     let mut text = String::with_capacity(path.len());
     for byte in path.bytes() {

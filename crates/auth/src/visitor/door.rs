@@ -1,4 +1,4 @@
-//! Who is let in at the address that logins come back to, and what they are told. No I/O.
+//! Decision on callback requests, and the response pages. Does no I/O.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -11,29 +11,29 @@ use http_body_util::Full;
 
 use super::Returned;
 
-/// The one request that is waited for, and whether it has come.
+/// The expected callback, and whether it has arrived.
 pub(super) struct Door {
-    /// The path of the callback.
+    /// Path of the callback.
     pub path: String,
-    /// What a browser on this machine calls us: anybody else was led here by a name of their own.
+    /// Valid `Host` values of this machine. Any other value indicates DNS rebinding.
     pub hosts: Vec<String>,
-    /// What whoever comes back must have.
+    /// The `state` that the callback must have.
     pub state: String,
-    /// Set by the first who is let in.
+    /// Set by the first accepted callback.
     pub is_taken: AtomicBool,
 }
 
-/// What becomes of a request.
+/// Decision on a request.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Verdict {
-    /// This is what was waited for.
+    /// The expected callback.
     Welcome(Returned),
-    /// It ends nothing.
+    /// Rejected. The login continues.
     Away(StatusCode),
 }
 
 impl Door {
-    /// Looks at a request. Of several with the right `state` only the first is let in.
+    /// Checks a request. Of several with the right `state`, only the first is accepted.
     pub fn judge<B>(&self, request: &Request<B>) -> Verdict {
         if request.uri().path() != self.path {
             return Verdict::Away(StatusCode::NOT_FOUND);
@@ -56,7 +56,7 @@ impl Door {
     }
 }
 
-/// Nothing is loaded, kept or told to the next page.
+/// Headers that prevent loading, caching and referrers.
 const HEADERS: [(HeaderName, &str); 5] = [
     (CONTENT_TYPE, "text/html; charset=utf-8"),
     (CONTENT_SECURITY_POLICY, "default-src 'none'"),
@@ -70,7 +70,7 @@ const FAILED: &str = "Login failed, see the terminal.";
 const AGAIN: &str = "This login is over already.";
 const STRANGER: &str = "This is not the answer that is waited for.";
 
-/// The page for a verdict. Constant: nothing of the request is in it.
+/// Returns the page for a decision. Its text is constant and contains nothing of the request.
 pub(super) fn page(verdict: &Verdict) -> Response<Full<Bytes>> {
     let (status, text) = match verdict {
         Verdict::Welcome(returned) if returned.error.is_none() => (StatusCode::OK, LOGGED_IN),

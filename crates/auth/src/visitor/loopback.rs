@@ -1,4 +1,4 @@
-//! Waiting on a loopback address for a person to come back from a login page (RFC 8252, 7.3).
+//! A loopback HTTP server that receives the login callback (RFC 8252, 7.3).
 
 use std::future::poll_fn;
 use std::io;
@@ -22,47 +22,47 @@ use super::door::{Door, Verdict, page};
 use super::{DevicePage, Open, Page, Returned, Visit, VisitError, Visitor};
 use crate::settings::AuthSettings;
 
-/// How long a person may take.
+/// Default timeout for the user.
 const PATIENCE: Duration = Duration::from_secs(300);
-/// The longest head of a request.
+/// Maximum size of a request head in bytes.
 const HEAD: usize = 16 << 10;
-/// How long one connection may last.
+/// Maximum duration of a connection.
 const CONNECTION: Duration = Duration::from_secs(10);
-/// The most connections at once; a further one takes the place of one that is silent or slow.
+/// Maximum number of concurrent connections. A further one replaces a silent or slow one.
 const CONNECTIONS: usize = 64;
-/// How long a connection may take to send its request where others wait. A browser sends it at once.
+/// Time in which a connection has to send its request while other connections wait. A browser sends it immediately.
 const MIN_AGE: Duration = Duration::from_millis(100);
-/// How long to wait where the system is short of something that a connection needs.
+/// Delay after a failed accept, when the system is out of resources.
 const RECOVERY: Duration = Duration::from_millis(100);
-/// How long whoever comes again is told so.
+/// Time for which repeated callbacks are still answered.
 const LINGER: Duration = Duration::from_secs(2);
 
-/// Waits on a loopback address for the person to come back.
+/// Waits for the login callback on a loopback address.
 ///
-/// Whoever comes back with anything but the right `state` is turned away and ends nothing.
+/// Callbacks without the right `state` are rejected and do not end the login.
 #[derive(Clone)]
 pub struct Loopback {
-    /// The port; any free one when absent, or when somebody else has it.
+    /// The port. Any free port if absent or already in use.
     pub port: Option<u16>,
-    /// The path.
+    /// The callback path.
     pub path: CallbackPath,
-    /// How long a person may take; the clock on the wall is not asked.
+    /// Timeout for the user, on the monotonic clock.
     pub patience: Duration,
-    /// Shows the page.
+    /// Opens the login page.
     pub open: Arc<dyn Open>,
 }
 
-/// The path that a login comes back to.
+/// The callback path of a login.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum CallbackPath {
-    /// `/callback`, as a client that was described beforehand has it.
+    /// `/callback`, as required for preregistered clients.
     Fixed,
-    /// One that nobody can guess.
+    /// An unguessable path.
     Random,
 }
 
 impl Loopback {
-    /// As a server's settings want it: a client that somebody described beforehand comes back to `/callback`.
+    /// Creates a visitor from a server's settings. A preregistered client uses `/callback`.
     pub fn new(settings: &AuthSettings, open: Arc<dyn Open>) -> Self {
         let is_described =
             settings.callback_port.is_some() || settings.client_id.is_some() || settings.client_metadata_url.is_some();
@@ -91,7 +91,7 @@ impl Visitor for Loopback {
     }
 }
 
-/// 128 bits that nobody can guess, in hexadecimal.
+/// Returns 128 random bits in hexadecimal.
 fn random() -> Result<String, VisitError> {
     let mut bytes = [0; 16];
     getrandom::fill(&mut bytes)
@@ -99,7 +99,7 @@ fn random() -> Result<String, VisitError> {
     Ok(bytes.iter().map(|byte| format!("{byte:02x}")).collect())
 }
 
-/// The port that was asked for, or else any; IPv6 only where there is nothing else.
+/// Binds the requested port, or any free port. Uses IPv6 only if IPv4 is not available.
 async fn bind(port: Option<u16>) -> io::Result<TcpListener> {
     if let Some(port) = port {
         match bind_to(port).await {
@@ -121,7 +121,7 @@ async fn bind_to(port: u16) -> io::Result<TcpListener> {
     }
 }
 
-/// An address that is listened on. Nobody is answered before the page is shown.
+/// A bound address. Connections are not answered before the page is opened.
 pub(super) struct Listening {
     listener: TcpListener,
     address: SocketAddr,
@@ -132,7 +132,7 @@ pub(super) struct Listening {
 }
 
 impl Listening {
-    /// Begins to answer, shows the page, and waits for whoever comes back first: here, or by `otherwise`.
+    /// Starts to answer, opens the page, and waits for the first callback: on this address, or from `otherwise`.
     pub(super) async fn wait(
         self,
         page: Page,
@@ -148,7 +148,7 @@ impl Listening {
         let (arrived, mut arrival) = mpsc::channel(1);
         let serving = Serving(tokio::spawn(serve(self.listener, Arc::new(door), arrived)));
         let open = self.open;
-        // Whoever comes back before the person is asked, or has answered, is as welcome: the question is dropped.
+        // A callback that arrives before the user is asked, or has answered, is accepted. The prompt is dropped.
         let mut shown = pin!(async move {
             open.open(&page).await?;
             Ok(otherwise.await)
@@ -178,11 +178,11 @@ impl Visit for Listening {
     }
 }
 
-/// The task that answers. Dropped, it ends, and every connection with it.
+/// The server task. Dropping it ends the task and all connections.
 struct Serving(JoinHandle<()>);
 
 impl Serving {
-    /// Goes on for a moment, for a browser that asks twice.
+    /// Continues for a short time, for browsers that send the request twice.
     fn linger(self) {
         tokio::spawn(async move {
             tokio::time::sleep(LINGER).await;
@@ -203,23 +203,23 @@ async fn serve(listener: TcpListener, door: Arc<Door>, arrived: mpsc::Sender<Ret
         guests.make_room().await;
         match listener.accept().await {
             Ok((stream, _)) => guests.admit(stream, &door, &arrived),
-            // The system is short of something: a connection that ends may leave some.
+            // The system is out of resources, which a closing connection may release.
             Err(_) => tokio::time::sleep(RECOVERY).await,
         }
     }
 }
 
-/// The connections that are open. Dropped, they end.
+/// The open connections. Dropping it closes them.
 #[derive(Default)]
 struct Guests {
     tasks: JoinSet<()>,
-    /// In the order of their arrival.
+    /// In order of arrival.
     open: Vec<Guest>,
 }
 
 struct Guest {
     since: Instant,
-    /// Set once it has sent anything.
+    /// The connection has sent data.
     has_spoken: Arc<AtomicBool>,
     task: AbortHandle,
 }
@@ -232,8 +232,8 @@ impl Guests {
         self.open.push(Guest { since: Instant::now(), has_spoken, task });
     }
 
-    /// Waits until another connection may be accepted: until one ends, or until the oldest has had its time and is
-    /// dropped.
+    /// Waits until another connection may be accepted: until one ends, or until the oldest has used up its time and is
+    /// closed.
     async fn make_room(&mut self) {
         loop {
             while self.tasks.try_join_next().is_some() {}
@@ -246,7 +246,7 @@ impl Guests {
         }
     }
 
-    /// Drops the oldest connection that has sent nothing; where all have sent something, the oldest of all.
+    /// Closes the oldest silent connection, or the oldest of all if every one has sent data.
     fn drop_oldest(&mut self) {
         let is_silent = |guest: &Guest| guest.since.elapsed() >= MIN_AGE && !guest.has_spoken.load(Ordering::Relaxed);
         let place = self.open.iter().position(is_silent).unwrap_or_default();
@@ -256,15 +256,15 @@ impl Guests {
     }
 }
 
-/// Answers one connection's one request. The login is told of after its page is written, so that the person sees it
-/// even where this program ends with the login.
+/// Handles the only request of a connection. The callback is delivered after its page is written, so that the user sees
+/// the page even if the program exits right after the login.
 async fn attend(stream: TcpStream, has_spoken: Arc<AtomicBool>, door: Arc<Door>, arrived: mpsc::Sender<Returned>) {
     let (found, mut let_in) = mpsc::channel(1);
     let answer = service_fn(move |request| {
         let verdict = door.judge(&request);
         let response = page(&verdict);
         if let Verdict::Welcome(returned) = verdict {
-            // There is room: one connection has one request.
+            // Cannot be full: a connection has only one request.
             let _ = found.try_send(returned);
         }
         async move { Ok::<_, std::convert::Infallible>(response) }

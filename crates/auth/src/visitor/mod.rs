@@ -1,4 +1,4 @@
-//! Taking a person to the page where they log in, and bringing back what the page sends them away with.
+//! Opening the login page and receiving the callback.
 
 mod argument;
 mod door;
@@ -11,116 +11,115 @@ pub use argument::browser_argument;
 pub use loopback::{CallbackPath, Loopback};
 pub use paste::{Lines, Pasted};
 
-/// Takes people to pages.
+/// Opens login pages for the user.
 pub trait Visitor: Send + Sync {
-    /// Makes ready to be come back to. Dropping the visit gives it up.
+    /// Prepares the callback address. Dropping the visit cancels it.
     fn prepare(&self) -> Pending<Result<Box<dyn Visit>, VisitError>>;
 
-    /// Whether the person would rather type a code on another device, where the authorization server has that.
+    /// Reports whether the user prefers the device flow, if the authorization server supports it.
     fn wants_device(&self) -> bool {
         false
     }
 }
 
-/// One visit to a login page, made ready.
+/// A prepared visit to a login page.
 pub trait Visit: Send {
-    /// Where the page is to send the person.
+    /// Returns the redirect URI for the callback.
     fn redirect_uri(&self) -> &str;
 
-    /// Shows the page, and waits for the person to come back with the right `state`. Whoever comes back with another
-    /// one is turned away and ends nothing.
+    /// Opens the page, and waits for the callback with the right `state`. Callbacks with another `state` are rejected
+    /// and do not end the visit.
     fn go(self: Box<Self>, page: Page) -> Pending<Result<Returned, VisitError>>;
 
-    /// Shows a page and a code to type there, for a login on another device. Returns at once.
+    /// Shows a page and a user code, for the device flow. Does not block.
     fn show_code(&self, page: &DevicePage) -> Result<(), VisitError> {
         let _ = page;
         Err(VisitError::NotPossible("codes cannot be shown here".to_owned()))
     }
 }
 
-/// A page where a person logs in.
+/// A login page.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Page {
-    /// Its address: checked to be https, or http on this machine.
+    /// URL of the page, checked: https, or http on the local machine.
     pub url: String,
-    /// What whoever comes back must have.
+    /// The `state` that the callback must have.
     pub state: String,
-    /// Which server wants the login, as it is called here.
+    /// Configured name of the server that requires the login.
     pub server: String,
-    /// The authorization server.
+    /// Issuer identifier of the authorization server.
     pub issuer: String,
-    /// What is asked for.
+    /// Requested scope.
     pub scope: Option<String>,
 }
 
 impl Page {
-    /// A page at this address of an authorization server, for whoever comes back with this `state`. Which server wants
-    /// the login and what is asked for may be said besides.
+    /// Creates a page. `server` and `scope` can be set afterwards.
     pub fn new(url: impl Into<String>, issuer: impl Into<String>, state: impl Into<String>) -> Self {
         Self { url: url.into(), state: state.into(), server: String::new(), issuer: issuer.into(), scope: None }
     }
 }
 
-/// A page to visit on any device, and the code to type there (RFC 8628).
+/// A page to visit on any device, and the code to enter there (RFC 8628).
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct DevicePage {
-    /// Its address; untrusted, checked as a [`Page`]'s.
+    /// URL of the page. Untrusted, checked like that of a [`Page`].
     pub url: String,
-    /// The address that has the code in it already.
+    /// URL that already contains the code.
     pub complete_url: Option<String>,
-    /// What to type; escaped.
+    /// The code to enter, escaped.
     pub code: String,
-    /// Which server wants the login.
+    /// Configured name of the server that requires the login.
     pub server: String,
-    /// How long the code can be used, in seconds.
+    /// Lifetime of the code in seconds.
     pub lasts: u64,
 }
 
-/// What a person came back with.
+/// Parameters of a login callback.
 #[derive(Clone, Default, PartialEq, Eq)]
 pub struct Returned {
-    /// What is exchanged for tokens.
+    /// The authorization code.
     pub code: Option<String>,
-    /// What was sent along.
+    /// The `state`.
     pub state: Option<String>,
-    /// Who says so (RFC 9207).
+    /// The issuer (RFC 9207).
     pub iss: Option<String>,
-    /// What went wrong there; untrusted.
+    /// The error code, untrusted.
     pub error: Option<String>,
-    /// What it says besides; untrusted.
+    /// The error description, untrusted.
     pub error_description: Option<String>,
 }
 
-/// Why nobody came back.
+/// An error of visiting a login page.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum VisitError {
-    /// The person does not want to.
+    /// The user declined.
     #[error("the login was declined")]
     Declined,
-    /// Nobody came back in time.
+    /// No callback arrived in time.
     #[error("nobody came back from the login page within {0} s")]
     TooLate(u64),
-    /// The page cannot be shown, or nobody could come back.
+    /// The page cannot be opened, or a callback cannot be received.
     #[error("the login page cannot be visited: {0}")]
     NotPossible(String),
 }
 
-/// Shows pages to a person, who may be asked first.
+/// Opens pages for the user, possibly after a confirmation.
 pub trait Open: Send + Sync {
-    /// Shows a page. Returns as soon as that has begun.
+    /// Opens a page. Returns as soon as opening has started.
     fn open(&self, page: &Page) -> Pending<Result<(), VisitError>>;
 
-    /// Shows a page and the code to type there. Returns at once.
+    /// Shows a page and a user code. Does not block.
     fn show_code(&self, page: &DevicePage) -> Result<(), VisitError> {
         let _ = page;
         Err(VisitError::NotPossible("codes cannot be shown here".to_owned()))
     }
 }
 
-/// What was sent along may be worth as much as a password: only what kind of answer it is gets shown.
+/// Shows only which members are present: their values may be secrets.
 impl std::fmt::Debug for Returned {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         let given = |value: &Option<String>| value.as_ref().map(|_| "***");
@@ -129,8 +128,8 @@ impl std::fmt::Debug for Returned {
 }
 
 impl Returned {
-    /// Reads what an authorization server adds to the address it sends people back to (RFC 6749, 4.1.2). Nothing where
-    /// it says something twice, or neither that it went well nor that it did not.
+    /// Parses the query of a callback (RFC 6749, 4.1.2). Returns `None` if a parameter is repeated, or unless there is
+    /// exactly one of `code` and `error`.
     pub(crate) fn read(query: &str) -> Option<Self> {
         let mut read = Self::default();
         for (name, value) in url::form_urlencoded::parse(query.as_bytes()) {
@@ -149,7 +148,7 @@ impl Returned {
         (read.code.is_some() != read.error.is_some()).then_some(read)
     }
 
-    /// Whether it is the answer to what was asked. Takes as long for any state of this length.
+    /// Reports whether the `state` matches. Compares in constant time.
     pub(crate) fn answers(&self, state: &str) -> bool {
         let found = self.state.as_deref().unwrap_or_default();
         !state.is_empty()

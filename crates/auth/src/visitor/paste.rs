@@ -1,4 +1,4 @@
-//! Taking the address that a person was sent to, typed or pasted, where the browser is on another machine.
+//! Login callback by typing or pasting the redirect URL, for a browser on another machine.
 
 use std::sync::Arc;
 
@@ -7,23 +7,24 @@ use wharf_net::Pending;
 use super::loopback::{Listening, Loopback};
 use super::{DevicePage, Page, Returned, Visit, VisitError, Visitor};
 
-/// The longest line that is looked at.
+/// Maximum length of a line in bytes.
 const LONGEST: usize = 16 << 10;
 
-/// Asks a person for lines.
+/// A source of lines from the user.
 pub trait Lines: Send + Sync {
-    /// Asks for the address; `complaint` says what was wrong with the line before. Nothing when there are no more.
+    /// Prompts for the redirect URL. `complaint` is the problem with the previous line. Returns `None` at the end of
+    /// input.
     fn next(&self, complaint: Option<&'static str>) -> Pending<Option<String>>;
 }
 
-/// Takes the address that the person was sent to, typed or pasted, where no browser is on this machine.
+/// Receives the redirect URL as typed or pasted text, for machines without a browser.
 ///
-/// The address itself is listened on as well: whichever comes first counts.
+/// Also listens on the loopback address. The first result is used.
 #[derive(Clone)]
 pub struct Pasted {
-    /// Where a browser on this machine would come back to.
+    /// The loopback server for a browser on this machine.
     pub loopback: Loopback,
-    /// Where lines come from.
+    /// The source of lines.
     pub lines: Arc<dyn Lines>,
 }
 
@@ -55,7 +56,8 @@ impl Visit for Pasting {
     }
 }
 
-/// Asks until there is an answer that fits. Waits for ever where nobody types any more: somebody may still come back.
+/// Prompts until a line is a matching callback. At the end of input this waits forever, since a callback may still
+/// arrive.
 async fn typed(lines: Arc<dyn Lines>, state: String) -> Returned {
     let mut complaint = None;
     while let Some(line) = lines.next(complaint).await {
@@ -67,7 +69,7 @@ async fn typed(lines: Arc<dyn Lines>, state: String) -> Returned {
     std::future::pending().await
 }
 
-/// A whole address, its query, or what stands in its query.
+/// Parses a full URL, its query with `?`, or the bare query.
 fn read(line: &str, state: &str) -> Result<Returned, &'static str> {
     let line = line.trim().trim_matches(['"', '\'', '<', '>']);
     if line.len() > LONGEST {

@@ -1,4 +1,4 @@
-//! `wharf approve` and `wharf revoke`: what a project brings along is used only after somebody has looked at it.
+//! `wharf approve` and `wharf revoke`: a project's servers start only after the user has approved them.
 
 use serde::Serialize;
 use wharf::Consent;
@@ -13,7 +13,7 @@ use wharf_terminal::session::{Common, Session};
 use wharf_terminal::style::{NAME, paint};
 use wharf_terminal::table::wrap_gutter;
 
-/// The least of a digest that names it.
+/// Minimum length of a digest prefix given with `--digest`.
 const SHORTEST_DIGEST: usize = 12;
 
 #[derive(Debug, clap::Args)]
@@ -30,9 +30,9 @@ Examples:
   wharf approve docs --json | jq -r '.items[0].digest'
   wharf approve docs --digest 3f29c1d0a4be      (in a script, for what you have read)")]
 pub struct Args {
-    /// The servers to look at; all that wait for approval when absent
+    /// Servers to review; default: all that await approval
     servers: Vec<String>,
-    /// Approve without asking what has this digest, or one that begins like this
+    /// Approve without asking if the digest starts with this prefix (12 digits or more)
     #[arg(long, value_name = "HEX")]
     digest: Option<String>,
     #[command(flatten)]
@@ -45,10 +45,10 @@ Examples:
   wharf revoke docs
   wharf revoke --all")]
 pub struct RevokeArgs {
-    /// The servers of this project whose approval is taken back
+    /// Servers of this project to revoke
     #[arg(required_unless_present = "all")]
     servers: Vec<String>,
-    /// Take back every approval of this project
+    /// Revoke every approval of this project
     #[arg(long, conflicts_with = "servers")]
     all: bool,
     #[command(flatten)]
@@ -69,9 +69,9 @@ struct Item<'a> {
     line: u32,
     digest: String,
     what: Vec<String>,
-    /// Where the server is defined that this one takes the place of.
+    /// Location of the server definition that this one replaces.
     replaces: Option<String>,
-    /// The rules that already allow its tools.
+    /// Rules that already allow its tools.
     #[serde(rename = "allowedBy")]
     allowed_by: &'a [String],
     approved: bool,
@@ -134,7 +134,7 @@ fn is_of_project(session: &Session, name: &str) -> Result<bool, Failure> {
     Ok(all.any(|server| server.layer.needs_approval() && server.name.as_str() == name))
 }
 
-/// What waits for approval, of those that were named.
+/// Returns the servers that await approval, restricted to the named ones if any are named.
 fn find(args: &Args, session: &Session) -> Result<Vec<Waiting>, Failure> {
     let config = session.configuration.config()?;
     let all = || config.servers.iter().chain(&config.beside);

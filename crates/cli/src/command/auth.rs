@@ -1,4 +1,4 @@
-//! `wharf auth`: logs in at a server; `auth status` shows which logins there are.
+//! `wharf auth`: logs in to a server. `wharf auth status` lists logins.
 
 mod meant;
 mod status;
@@ -41,19 +41,19 @@ Examples:
 pub struct Args {
     #[command(subcommand)]
     action: Option<Action>,
-    /// The server: a name of the configuration, an address, or FILE:NAME
+    /// Server: a configured name, a URL, or FILE:NAME
     #[arg(value_name = "SERVER")]
     word: Option<String>,
-    /// Show the address instead of opening it, and take the one it leads back to from the standard input
+    /// Print the login URL instead of opening it, and read the redirect URL from stdin
     #[arg(long, conflicts_with_all = ["device", "yes"])]
     no_browser: bool,
-    /// Log in on another device, by a code to type there
+    /// Log in on another device with a code
     #[arg(long, conflicts_with = "yes")]
     device: bool,
     /// Open the browser without asking
     #[arg(long, short)]
     yes: bool,
-    /// What to ask for beside what was asked for before: words separated by blanks
+    /// Scopes to request in addition to the earlier ones, separated by spaces
     #[arg(long, value_name = "SCOPES")]
     scope: Option<String>,
     #[command(flatten)]
@@ -64,7 +64,7 @@ pub struct Args {
 
 #[derive(Debug, Subcommand)]
 enum Action {
-    /// Show which logins there are, and how they stand
+    /// List logins and their state
     Status(status::Args),
 }
 
@@ -95,7 +95,7 @@ pub async fn run(args: &Args, session: &Session) -> Outcome {
     let nowhere = || Failure::usage("there is no place to keep a login in").hint("set HOME or XDG_CONFIG_HOME");
     let account = session.accounts.of(entry.name.as_str(), &spec).ok_or_else(nowhere)?;
     let failed = |error: LoginError| explained(&error).about(entry.name.as_str());
-    // Nobody should log in at a page for nothing.
+    // Check that the login can be stored before the user goes through the login page.
     account.can_keep().await.map_err(failed)?;
     let visitor = visitor(session, &spec.login, args.showing());
     let login = match &args.scope {
@@ -110,7 +110,7 @@ pub async fn run(args: &Args, session: &Session) -> Outcome {
     tools.map(|_| Ending::Fine)
 }
 
-/// How the server is dialled; fails where there is nothing to log in at.
+/// Returns the HTTP settings of a server that supports login.
 fn dialled(entry: &ServerEntry) -> Result<&HttpSpec, Failure> {
     let name = entry.name.to_string();
     let ServerSpec::Http(spec) = &entry.spec else {
@@ -124,7 +124,7 @@ fn dialled(entry: &ServerEntry) -> Result<&HttpSpec, Failure> {
     Ok(spec)
 }
 
-/// Connects as whoever has just logged in.
+/// Connects with the new login and returns the number of tools.
 async fn tools(session: &Session, entry: &ServerEntry) -> Result<usize, Failure> {
     let connection = connect_one(session, entry, &Services::default()).await?;
     if !connection.facts().capabilities.tools {
@@ -134,7 +134,7 @@ async fn tools(session: &Session, entry: &ServerEntry) -> Result<usize, Failure>
     listed.map(|listing| listing.items.len()).map_err(|error| Failure::calling(&connection, error))
 }
 
-/// What there is to tell of a login.
+/// Result of a login, to report to the user.
 struct Done<'a> {
     entry: &'a ServerEntry,
     spec: &'a HttpSpec,
@@ -151,7 +151,7 @@ fn told(session: &Session, done: &Done<'_>) -> Result<(), Failure> {
     let scope = scope.or(done.kept.asked.as_deref());
     let renewable = tokens.is_some_and(|tokens| tokens.refresh.is_some());
     if session.console.manner.json {
-        // What went wrong afterwards has a document of its own.
+        // A failure after the login is written as a document of its own.
         let Ok(tools) = done.tools else { return Ok(()) };
         return session.console.document(&json!({
             "schema": 1, "success": true, "server": shown_word(&key.server), "account": key.account,
@@ -180,12 +180,20 @@ fn told(session: &Session, done: &Done<'_>) -> Result<(), Failure> {
     Ok(())
 }
 
-/// Runs something that blocks elsewhere.
+/// Runs blocking work on a blocking thread.
+///
+/// # Errors
+///
+/// Fails if the task panics or is cancelled.
 pub async fn apart<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) -> Result<T, Failure> {
     tokio::task::spawn_blocking(work).await.map_err(|_| Failure::other("it was lost on the way"))
 }
 
-/// The vault of this command.
+/// Returns the vault of this session.
+///
+/// # Errors
+///
+/// Fails if there is no directory to store logins in.
 pub fn vault(session: &Session) -> Result<Arc<wharf_terminal::accounts::LazyVault>, Failure> {
     let nowhere = || Failure::usage("there is no place to keep logins in").hint("set HOME or XDG_CONFIG_HOME");
     session.accounts.vault().cloned().ok_or_else(nowhere)

@@ -1,4 +1,4 @@
-//! `wharf call`: one tool, once.
+//! `wharf call`: calls one tool once.
 
 mod argv;
 mod find;
@@ -65,16 +65,16 @@ Examples:
   wharf call unload_ship containers=9 --task --stdio \"wharf demo-server\""
 )]
 pub struct Args {
-    /// The server, unless --stdio or --url gives it, the tool, and its arguments
+    /// Server (unless given by --stdio or --url), tool, and the tool's arguments
     #[arg(value_name = "WORD", required = true)]
     words: Vec<String>,
-    /// The tool's arguments as a JSON object; - reads it from stdin
+    /// Tool arguments as a JSON object; - reads stdin
     #[arg(long, visible_alias = "params", value_name = "JSON|-")]
     args: Option<String>,
-    /// Have the server make a task of it, and stay with it however long it takes; Ctrl-C cancels it
+    /// Request a task and wait for it without a time limit; Ctrl-C cancels it
     #[arg(long)]
     task: bool,
-    /// Write images, sound and other bytes of the answer to files in this directory, and say where
+    /// Save images, audio and other binary content to this directory
     #[arg(long, value_name = "DIR", help_heading = "Output")]
     save: Option<PathBuf>,
     #[command(flatten)]
@@ -99,9 +99,9 @@ pub async fn run(args: &Args, session: &Session) -> Outcome {
     Call { args, session, hosted, selected: &selected, entry: &entry }.make(object, typed, offer).await
 }
 
-/// Everything that was typed or piped in, before any server is started.
+/// Reads all arguments, from the command line and stdin, before any server starts.
 async fn read(args: &Args, selected: &Selected<'_>, session: &Session) -> Result<(Vec<Given>, Typed), Failure> {
-    // After `--name` it is that argument's value.
+    // A `-` after `--name` is that argument's value.
     let is_value =
         |at: usize| at > 0 && selected.rest[at - 1].starts_with("--") && !selected.rest[at - 1].contains('=');
     let is_stdin = |at: usize| selected.rest[at] == "-" && !is_value(at);
@@ -120,7 +120,7 @@ async fn read(args: &Args, selected: &Selected<'_>, session: &Session) -> Result
     Ok((object, typed))
 }
 
-/// A call whose server is being started.
+/// A call to a server that is starting.
 struct Call<'a> {
     args: &'a Args,
     session: &'a Session,
@@ -165,7 +165,7 @@ impl Call<'_> {
         show(session, &Answered { server, tool: &definition.name, answer: &answer, took, save: args.save.as_deref() })
     }
 
-    /// Says how the tool could be called instead.
+    /// Adds an example call to a failure.
     fn with_example(&self, failure: Failure, tool: &ToolDefinition, schema: Option<&Schema>) -> Failure {
         let failure = failure.about(self.entry.name.as_str());
         match schema {
@@ -183,7 +183,7 @@ fn as_task(args: &Args, tool: &ToolDefinition) -> AsTask {
     }
 }
 
-/// What is typed before a tool's arguments.
+/// Returns the part of the command line that precedes the tool's arguments.
 fn line(selected: &Selected<'_>, tool: &ToolDefinition) -> String {
     let tool = wharf_spec::Untrusted::new(tool.name.as_str()).shortened(200).to_string();
     match selected.server {
@@ -192,7 +192,7 @@ fn line(selected: &Selected<'_>, tool: &ToolDefinition) -> String {
     }
 }
 
-/// What a tool takes. Where the server listed it the last time, the server is not started for that.
+/// Prints the arguments of a tool. Does not start the server if the catalog of its last run has the tool.
 async fn help(args: &Args, session: &Session, selected: &Selected<'_>) -> Outcome {
     let entry = args.server.resolve(session, selected.server).await?;
     let services = args.services.offer(session)?.services.tasks();

@@ -1,4 +1,4 @@
-//! `wharf cancel`: cancels what the agent of a running `wharf` is doing.
+//! `wharf cancel`: cancels the agent's run in a running `wharf`.
 
 use serde::{Deserialize, Serialize};
 
@@ -25,7 +25,7 @@ impl Args {
     }
 }
 
-/// What `run.cancel` gives.
+/// Result of the `run.cancel` control request.
 #[derive(Serialize, Deserialize)]
 struct Cancelled {
     cancelled: bool,

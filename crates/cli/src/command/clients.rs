@@ -1,18 +1,18 @@
-//! What `import` and `export` have in common: the names of other programs, and notes about what is not the same there.
+//! Shared by `import` and `export`: names of other programs, and conversion notes.
 
 use wharf_config::clients::{Client, Note, NoteSeverity};
 
 use wharf_terminal::failure::Failure;
 use wharf_terminal::nearest::suggestion;
 
-/// Somebody named a program that nobody knows.
+/// Returns the failure for an unknown program name.
 pub fn known_clients(name: &str) -> Failure {
     let names: Vec<&str> = Client::ALL.map(Client::name).to_vec();
     let failure = Failure::usage(format_args!("`{name}` is no program whose servers are known"));
     failure.hint(suggestion(name, names.iter().copied())).hint(format_args!("there are: {}", names.join(", ")))
 }
 
-/// A note as a line: how much it matters, what it is, what to do.
+/// Formats a conversion note as one line: severity, text and fix.
 pub fn note_line(note: &Note) -> String {
     let head = match note.severity {
         NoteSeverity::Lost => "not carried over: ",

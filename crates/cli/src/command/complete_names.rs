@@ -1,8 +1,8 @@
-//! `wharf complete-names`: the names a shell may complete. Hidden; for the scripts of [`super::completions`].
+//! `wharf complete-names`: names for shell completion. Hidden; used by the scripts of [`super::completions`].
 //!
-//! Nothing is started and nobody is asked: servers are those of the configuration, tools those that servers listed when
-//! they were last used. What goes where is read off the commands themselves: an argument called `SERVER` or `ID` takes the
-//! name of a server, one called `TOOL` that of a tool.
+//! No server is started or contacted: server names come from the configuration, tool names from the cached catalogs.
+//! The kind of name is derived from the command definitions: an argument called `SERVER` or `ID` takes a server name,
+//! one called `TOOL` a tool name.
 
 use std::ffi::OsStr;
 use std::fs;
@@ -21,16 +21,16 @@ use wharf_terminal::session::Edge;
 
 #[derive(Debug, clap::Args)]
 pub struct Args {
-    /// The words before the one that is being typed, without `wharf`
+    /// Words before the one being completed, without `wharf`
     #[arg(last = true)]
     words: Vec<String>,
 }
 
-/// The most names worth offering.
+/// Maximum number of names printed.
 const MOST: usize = 1_000;
-/// The longest name that is offered.
+/// Maximum length of a printed name.
 const LONGEST: usize = 128;
-/// The largest file of what a server listed.
+/// Maximum size of a cached catalog file.
 const LARGEST: u64 = 8 << 20;
 
 pub fn run(args: &Args, edge: Edge) -> ExitCode {
@@ -38,20 +38,20 @@ pub fn run(args: &Args, edge: Edge) -> ExitCode {
     let (places, state) = whereabouts(&edge.config, &edge.surroundings);
     let names = wanted.names(&load(&places, &edge.surroundings), state.as_deref());
     let lines: String = names.iter().filter(|name| is_plain(name)).take(MOST).map(|name| format!("{name}\n")).collect();
-    // A shell that has stopped listening needs no answer.
+    // Ignore a shell that has closed the pipe.
     let _ = std::io::stdout().lock().write_all(lines.as_bytes());
     ExitCode::SUCCESS
 }
 
-/// What is to be completed.
+/// Kind of name to complete.
 #[derive(Debug, PartialEq)]
 enum Wanted {
     Servers,
-    /// The tools of one server, or of all of them.
+    /// Tools of one server, or of all servers.
     Tools(Option<String>),
 }
 
-/// Looks at what has been typed; none where no name is expected.
+/// Determines the kind of name at the cursor. `None` if no name is expected.
 fn wanted(root: &Command, words: &[String]) -> Option<Wanted> {
     let mut command = root;
     let mut server = None;
@@ -61,7 +61,7 @@ fn wanted(root: &Command, words: &[String]) -> Option<Wanted> {
         if let Some(option) = word.strip_prefix('-').and_then(|_| option(root, command, word)) {
             let Some(_value) = words.next() else { return slot(option, &server) };
         } else if word.starts_with('-') {
-            // A switch, an option with its value, or nothing that is known.
+            // A switch, an option with its value, or an unknown option.
         } else if let Some(inner) = command.find_subcommand(word) {
             (command, position) = (inner, 0);
         } else {
@@ -72,7 +72,8 @@ fn wanted(root: &Command, words: &[String]) -> Option<Wanted> {
     expected(command, position, &server)
 }
 
-/// What stands at a position. The words of a call are sorted out by itself, so nobody has named them.
+/// Returns the kind of name at a position. `call`, `read` and `prompt` parse their words themselves, so their arguments
+/// have no telling names.
 fn expected(command: &Command, position: usize, server: &Option<String>) -> Option<Wanted> {
     match (command.get_name(), position) {
         ("call" | "read" | "prompt", 0) => Some(Wanted::Servers),
@@ -104,7 +105,7 @@ impl Wanted {
     }
 }
 
-/// The tools a server had when it was last listed, as the host keeps them.
+/// Returns a server's tools from the newest cached catalog.
 fn kept_tools(state: &Path, server: &str) -> Vec<String> {
     #[derive(Deserialize)]
     struct Kept {
@@ -116,7 +117,7 @@ fn kept_tools(state: &Path, server: &str) -> Vec<String> {
     }
     let is_its = |name: &OsStr| {
         let rest = name.to_str().and_then(|name| name.strip_prefix(server)?.strip_prefix('-')?.strip_suffix(".json"));
-        // What follows is a digest; another server's name would have more in it.
+        // A digest follows the name. The file of a longer server name has another dash.
         rest.is_some_and(|rest| !rest.contains('-'))
     };
     let files = fs::read_dir(state.join("catalogs")).into_iter().flatten().flatten();
@@ -127,7 +128,7 @@ fn kept_tools(state: &Path, server: &str) -> Vec<String> {
     kept.map(|kept| kept.tools.into_iter().map(|tool| tool.name).collect()).unwrap_or_default()
 }
 
-/// Whether a name can stand in a shell line as it is. What others call their tools must not become a command.
+/// Reports whether a name is safe in a shell line: tool names are untrusted and must not become commands.
 fn is_plain(name: &str) -> bool {
     let plain = |letter: char| letter.is_ascii_alphanumeric() || "_.-/".contains(letter);
     name.len() <= LONGEST && name.starts_with(|first: char| first.is_ascii_alphanumeric()) && name.chars().all(plain)

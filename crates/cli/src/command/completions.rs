@@ -1,7 +1,7 @@
-//! `wharf completions`: what clap writes for a shell, and a few lines more that ask `wharf` itself for names.
+//! `wharf completions`: clap's completion script, extended with lines that ask `wharf` for names.
 //!
-//! The names of servers and tools are found when somebody presses the key, by [`super::complete_names`]. Clap has an engine
-//! of its own for that, but not a stable one, and it would answer every key press where here only names cost a process.
+//! Server and tool names are looked up at completion time by [`super::complete_names`]. Clap's own dynamic completion
+//! is unstable and would start a process at every key press; here only names need one.
 
 use std::io::Write as _;
 use std::process::ExitCode;
@@ -21,7 +21,7 @@ Examples:
   wharf completions zsh > \"${fpath[1]}/_wharf\"
   wharf completions fish > ~/.config/fish/completions/wharf.fish")]
 pub struct Args {
-    /// The shell to write for
+    /// Shell to write the script for
     shell: Shell,
 }
 
@@ -43,7 +43,7 @@ fn script(shell: Shell) -> String {
     }
 }
 
-/// The commands without those that are hidden, which clap would offer as well.
+/// Returns the command definition without hidden commands, which clap would complete as well.
 fn visible() -> Command {
     let all = Cli::command();
     let shown = all.get_subcommands().filter(|command| !command.is_hide_set()).cloned();
@@ -51,7 +51,7 @@ fn visible() -> Command {
     bare.args(all.get_arguments().cloned()).subcommands(shown)
 }
 
-/// Names are read line by line and never expanded: a shell must not run what a server calls itself.
+/// Names are read line by line and never expanded: the shell must not execute a server's name.
 const BASH: &str = r#"
 _wharf_named() {
     local name word="${COMP_WORDS[COMP_CWORD]}"
@@ -88,7 +88,8 @@ _wharf() {
 }
 "#;
 
-/// The last lines of what clap writes begin completing or register it, and have to stay the last.
+/// Inserts the name lookup before the last lines of clap's script, which must stay last: they start or register
+/// completion.
 fn with_names_in_zsh(script: &str) -> String {
     let end = script.rfind("\nif [ \"$funcstack[1]\"").unwrap_or(script.len());
     let (functions, end) = script.split_at(end);

@@ -1,4 +1,4 @@
-//! The commands that read and change the configuration, one module each.
+//! Commands that read and change the configuration, one module each.
 
 mod item;
 pub mod relative;

@@ -1,6 +1,6 @@
-//! `wharf demo`: a tour of the main job in a few seconds, on servers that come along.
+//! `wharf demo`: a short tour of the main features on built-in demo servers.
 //!
-//! Each scene checks what it shows, so the tour is also a test of the installation.
+//! Each scene checks its own result, so the tour also tests the installation.
 
 mod cast;
 mod conversation;
@@ -25,7 +25,7 @@ Examples:
   wharf demo --ask
   wharf demo --json | jq '.steps[] | {name, ok, duration_ms}'")]
 pub struct Args {
-    /// Answer a server's question yourself, at the terminal
+    /// Answer the server's question yourself at the terminal
     #[arg(long)]
     ask: bool,
     /// Write the steps as one JSON document

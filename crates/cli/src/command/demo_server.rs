@@ -21,28 +21,28 @@ Examples:
   wharf demo-server --http 127.0.0.1:8080
   wharf demo-server --sse :0 --revision 2024-11-05")]
 pub struct Args {
-    /// Serve on standard input and output, as without any of these
+    /// Serve on stdin and stdout (the default)
     #[arg(long, group = "transport")]
     stdio: bool,
-    /// Serve Streamable HTTP on a loopback address such as 127.0.0.1:8080; port 0 takes a free one
+    /// Serve Streamable HTTP on a loopback address such as 127.0.0.1:8080; port 0 picks a free port
     #[arg(long, value_name = "ADDR", group = "transport", value_parser = parse_address)]
     http: Option<SocketAddr>,
     /// Serve the older HTTP+SSE on a loopback address
     #[arg(long, value_name = "ADDR", group = "transport", value_parser = parse_address)]
     sse: Option<SocketAddr>,
-    /// Over HTTP, end when standard input does; for whoever starts it in the background
+    /// Exit when stdin closes, also over HTTP; for background use
     #[arg(long, hide = true)]
     until_stdin_closes: bool,
-    /// The only revision to speak, such as 2025-06-18; without it, whichever the client asks for
+    /// Speak only this revision, such as 2025-06-18; default: the one the client asks for
     #[arg(long, value_name = "REV")]
     revision: Option<String>,
-    /// The name it introduces itself with
+    /// Server name to report
     #[arg(long, default_value = "wharf-demo")]
     name: String,
-    /// How many tool calls to take before the next one makes it crash
+    /// Crash on the next tool call after this many
     #[arg(long, value_name = "COUNT")]
     crash_after: Option<u32>,
-    /// Change the tide, and whether there is a crane, every so many milliseconds: something to watch
+    /// Change the tide and the crane every so many milliseconds, as something to watch
     #[arg(long, value_name = "MS", value_parser = clap::value_parser!(u32).range(1..))]
     tide: Option<u32>,
 }

@@ -1,4 +1,4 @@
-//! `wharf export`: servers as the file of another program.
+//! `wharf export`: prints servers in another program's configuration format.
 
 use serde::Serialize;
 use serde_json::{Map, Value};
@@ -21,9 +21,9 @@ Examples:
   wharf export codex git docs >> ~/.codex/config.toml
   wharf export vs-code --json | jq -r .text")]
 pub struct Args {
-    /// The program: claude-code, claude-desktop, cursor, vs-code, codex, gemini, opencode, goose, zed or windsurf
+    /// Program: claude-code, claude-desktop, cursor, vs-code, codex, gemini, opencode, goose, zed or windsurf
     client: String,
-    /// The servers to write; all that count when absent
+    /// Servers to export; default: all in effect
     servers: Vec<String>,
     #[command(flatten)]
     pub common: Common,
@@ -71,12 +71,12 @@ pub async fn run(args: &Args, session: &Session) -> Outcome {
     Ok(Ending::Fine)
 }
 
-/// Why a server is not handed on: what another program is given, it runs without asking.
+/// Returns the reason not to export a server: the other program would run it without approval.
 fn unfit(server: &Configured) -> Option<Failure> {
     refusal(server).filter(|_| server.described.is_err() || server.admission() == Admission::Unapproved)
 }
 
-/// The entry, its texts so that they mean there what they mean here.
+/// Returns the entry with its texts escaped if the source file does not expand references.
 fn written(server: &Configured) -> Map<String, Value> {
     let expands = server.described.as_ref().is_ok_and(|described| described.expands);
     let Value::Object(entry) = (if expands { Value::Object(server.written.clone()) } else { literal(&server.written) })
@@ -86,7 +86,7 @@ fn written(server: &Configured) -> Map<String, Value> {
     entry
 }
 
-/// A value in which nothing is a reference.
+/// Escapes references in all texts of an entry.
 fn literal(entry: &Map<String, Value>) -> Value {
     fn escaped(value: &Value) -> Value {
         match value {

@@ -1,4 +1,4 @@
-//! `wharf hold`: keeps servers open until a line or a signal says otherwise. The reliability proofs use it.
+//! `wharf hold`: keeps servers open until a line on stdin or a signal. Used by the reliability tests.
 
 use clap::ValueEnum;
 use wharf_client::Connection;
@@ -13,7 +13,7 @@ use wharf_terminal::stdin;
 pub struct Args {
     #[command(flatten)]
     servers: ManyServers,
-    /// What to do once ready, instead of waiting for a line on stdin that says it
+    /// Action once ready, instead of reading it from stdin
     #[arg(long)]
     then: Option<Then>,
     #[command(flatten)]
@@ -22,9 +22,9 @@ pub struct Args {
 
 #[derive(Debug, Clone, Copy, ValueEnum)]
 enum Then {
-    /// Close everything and end well
+    /// Close everything and exit successfully
     Close,
-    /// Panic with everything open
+    /// Panic with all servers open
     Panic,
 }
 
@@ -46,7 +46,7 @@ pub async fn run(args: &Args, session: &Session) -> Outcome {
     }
 }
 
-/// Waits for an order. Other lines, and the end of the input, are none.
+/// Waits for a line that names an action. Ignores other lines and the end of input.
 async fn ordered() -> Then {
     let mut lines = stdin::lines();
     while let Some(line) = lines.recv().await {

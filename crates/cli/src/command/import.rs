@@ -1,4 +1,4 @@
-//! `wharf import`: servers out of the files of other programs, each shown whole before it is taken.
+//! `wharf import`: imports servers from the files of other programs, each shown in full first.
 
 use std::collections::HashSet;
 use std::fmt::Write as _;
@@ -31,46 +31,46 @@ Examples:
   wharf import vs-code --file .vscode/mcp.json
   wharf import --all                         (for scripts: stores everything, switched off)")]
 pub struct Args {
-    /// The program: claude-code, claude-desktop, cursor, vs-code, codex, gemini, opencode, goose, zed or windsurf
+    /// Program: claude-code, claude-desktop, cursor, vs-code, codex, gemini, opencode, goose, zed or windsurf
     client: Option<String>,
-    /// The servers to take; each is asked about when absent
+    /// Servers to import; default: ask about each
     servers: Vec<String>,
-    /// The program's file, where it is not in its usual place
+    /// File to read, if not at the program's usual path
     #[arg(long, value_name = "FILE", requires = "client")]
     file: Option<PathBuf>,
-    /// Store everything without asking, switched off
+    /// Store everything without asking, disabled
     #[arg(long)]
     all: bool,
-    /// Replace servers that are configured already
+    /// Replace servers that are already configured
     #[arg(long)]
     replace: bool,
-    /// Where to store them
+    /// Configuration to write to
     #[arg(long, short, value_enum, default_value_t = Scope::Global)]
     scope: Scope,
     #[command(flatten)]
     pub common: Common,
 }
 
-/// A server in the file of another program.
+/// A server found in another program's file.
 struct Found {
     client: Client,
     file: PathBuf,
     server: Imported,
 }
 
-/// What became of it.
+/// Result of importing one server.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 enum Fate {
-    /// It was stored.
+    /// The server was stored.
     Stored,
-    /// It was stored and is off.
+    /// The server was stored, but disabled.
     StoredDisabled,
-    /// Nobody agreed to it.
+    /// The user declined, or could not be asked.
     Declined,
-    /// A server of the name is configured.
+    /// A server of the same name exists.
     AlreadyThere,
-    /// It cannot be carried over.
+    /// The entry cannot be converted.
     Unusable,
 }
 
@@ -112,7 +112,7 @@ pub async fn run(args: &Args, session: &Session) -> Outcome {
     Ok(if nobody && fates.iter().any(undecided) { Ending::Told(Kind::Denied) } else { Ending::Fine })
 }
 
-/// Everything there is to take, of the servers that were named.
+/// Returns the servers to import, restricted to the named ones if any are named.
 fn find(args: &Args, session: &Session) -> Result<Vec<Found>, Failure> {
     let clients = match &args.client {
         None => Client::ALL.to_vec(),
@@ -124,7 +124,7 @@ fn find(args: &Args, session: &Session) -> Result<Vec<Found>, Failure> {
             match read(args, session, client, &file) {
                 Ok(servers) => found.extend(servers),
                 Err(failure) if args.client.is_some() => return Err(failure),
-                // One program's broken file is no reason to take nothing from the others.
+                // Continue with the other programs if one file is invalid.
                 Err(failure) => session.console.warn(Untrusted::new(failure.error.message)),
             }
         }
@@ -140,7 +140,7 @@ fn find(args: &Args, session: &Session) -> Result<Vec<Found>, Failure> {
     Ok(found)
 }
 
-/// The servers in one file of a program.
+/// Reads the servers in one file of a program.
 fn read(args: &Args, session: &Session, client: Client, file: &Path) -> Result<Vec<Found>, Failure> {
     let Some(text) = text(file, args.file.is_some())? else { return Ok(Vec::new()) };
     let servers = import(client, &text, file, &session.surroundings.cwd)
@@ -154,7 +154,7 @@ fn read(args: &Args, session: &Session, client: Client, file: &Path) -> Result<V
     Ok(servers.into_iter().map(found).collect())
 }
 
-/// Makes a project's server mean the same from everywhere: what is relative in it is relative to the project.
+/// Makes relative paths of a project's server absolute, so that it works from any directory.
 fn settle_down(server: &mut Imported, project: &Path) {
     let absolute = |text: &str| project.join(text).display().to_string();
     for key in ["command", "envFile"] {
@@ -171,7 +171,7 @@ fn settle_down(server: &mut Imported, project: &Path) {
     }
 }
 
-/// The files of a program; not those that are read anyway.
+/// Returns the files of a program, without those that wharf itself loads.
 fn files(args: &Args, session: &Session, client: Client) -> Vec<PathBuf> {
     if let Some(file) = &args.file {
         return vec![session.surroundings.cwd.join(file)];
@@ -180,7 +180,7 @@ fn files(args: &Args, session: &Session, client: Client) -> Vec<PathBuf> {
     let places = &session.configuration.places;
     let own = [places.home.clone(), Some(places.shared_file())];
     let mut files = client.files(&home, &session.surroundings.cwd, std::env::consts::OS);
-    // Without a home, files of the home have relative paths.
+    // Without a home directory, paths below it would be relative.
     files.retain(|file| file.is_absolute() && !own.iter().flatten().any(|read| read == file));
     files
 }
@@ -194,7 +194,7 @@ fn text(file: &Path, is_named: bool) -> Result<Option<String>, Failure> {
     }
 }
 
-/// Shows one, asks, stores it.
+/// Shows one server, asks about it, and stores it.
 async fn settle(args: &Args, session: &Session, one: &Found, stored: &HashSet<String>) -> Result<Fate, Failure> {
     let Found { server, .. } = one;
     let (Ok(name), false) = (ServerName::new(&server.id), server.entry.is_empty()) else {
@@ -275,7 +275,7 @@ fn say(session: &Session, text: &str) {
 }
 
 impl Found {
-    /// Where it stands, what it is, and what is not the same here.
+    /// Returns the location, the entry and the conversion notes.
     fn shown(&self, lines: &[String]) -> String {
         let Self { client, file, server } = self;
         let id = Untrusted::new(server.id.as_str()).to_string();

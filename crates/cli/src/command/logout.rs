@@ -1,4 +1,4 @@
-//! `wharf logout`: gives logins back where the issuer takes them, and forgets them.
+//! `wharf logout`: revokes tokens where the issuer supports it, and deletes stored logins.
 
 use serde_json::json;
 use wharf_auth::{AccountKey, Vault as _, VaultError};
@@ -20,10 +20,10 @@ Examples:
   wharf logout docs --account work
   wharf logout docs --all")]
 pub struct Args {
-    /// The server: a name of the configuration, an address, or FILE:NAME
+    /// Server: a configured name, a URL, or FILE:NAME
     #[arg(value_name = "SERVER")]
     word: String,
-    /// Every account there
+    /// Log out of every account of the server
     #[arg(long, conflicts_with = "account")]
     all: bool,
     #[command(flatten)]
@@ -44,7 +44,7 @@ pub async fn run(args: &Args, session: &Session) -> Outcome {
     }
 }
 
-/// The accounts that are meant.
+/// Returns the accounts to log out.
 async fn keys(args: &Args, session: &Session, meant: &Meant) -> Result<Vec<AccountKey>, Failure> {
     let server = meant.server.clone();
     if args.all {
@@ -55,14 +55,14 @@ async fn keys(args: &Args, session: &Session, meant: &Meant) -> Result<Vec<Accou
     Ok(vec![AccountKey { server, account: meant.account.clone().unwrap_or_default() }])
 }
 
-/// Why nothing was given back of a login that makes no sense.
+/// Reason for not revoking a login that cannot be read.
 const UNREAD: &str = "what was kept of the login could not be read";
 
-/// How a login was left.
+/// Result of a logout.
 #[derive(Debug, Clone, PartialEq, Eq)]
 enum Left {
     GivenBack,
-    /// It is forgotten, and may be good for somebody who has a copy: why.
+    /// Deleted locally but not revoked: a copy may still be valid. Holds the reason.
     Forgotten(String),
 }
 
@@ -72,11 +72,11 @@ impl Left {
     }
 }
 
-/// Nothing where there was no login.
+/// Logs out of one account. Returns `None` if there was no login.
 async fn log_out(session: &Session, key: &AccountKey, spec: Option<&HttpSpec>) -> Result<Option<Left>, Failure> {
     let (vault, wanted) = (vault(session)?, key.clone());
     let kept = match apart(move || vault.load(&wanted)).await? {
-        // What cannot be read is forgotten all the same.
+        // A damaged login is deleted as well.
         Err(VaultError::Damaged { .. }) => {
             return Ok(forget(session, key).await?.then(|| Left::Forgotten(UNREAD.to_owned())));
         }

@@ -1,4 +1,4 @@
-//! `wharf logs`: what servers wrote to stderr, and when their processes began and ended.
+//! `wharf logs`: prints the stderr output of servers and their process starts and exits.
 
 mod running;
 mod tail;
@@ -17,7 +17,7 @@ use wharf_terminal::style::{NAME, QUIET, paint};
 
 use tail::{Entry, Tails, servers_in};
 
-/// How often it is looked whether there is more.
+/// Poll interval of `--follow`.
 const LOOK_EVERY: Duration = Duration::from_millis(200);
 
 #[derive(Debug, clap::Args)]
@@ -32,13 +32,13 @@ Examples:
   wharf logs github --follow
   wharf logs --json | jq -r '.items[] | select(.server == \"github\") | .text'")]
 pub struct Args {
-    /// The server whose log to show; without it, all of them by time
+    /// Server to show; default: all servers, merged by time
     #[arg(value_name = "SERVER")]
     id: Option<String>,
-    /// Show so many of the last lines
+    /// Number of last lines to show
     #[arg(short = 'n', long = "lines", value_name = "N", default_value_t = 50)]
     lines: usize,
-    /// Wait for more, and show it as it comes
+    /// Keep printing new lines
     #[arg(short, long)]
     follow: bool,
     /// Write one JSON document instead of text
@@ -52,14 +52,14 @@ impl Args {
     }
 }
 
-/// The document of all lines.
+/// JSON document of all lines.
 #[derive(Serialize)]
 struct LogsDocument<'a> {
     schema: u32,
     items: Vec<Item<'a>>,
 }
 
-/// The document of one line, where more may follow.
+/// JSON document of one line, for `--follow`.
 #[derive(Serialize)]
 struct LineDocument<'a> {
     schema: u32,
@@ -69,7 +69,7 @@ struct LineDocument<'a> {
 
 #[derive(Serialize)]
 struct Item<'a> {
-    /// Unknown of what a running `wharf` told.
+    /// Missing for lines from a running `wharf`.
     time: Option<&'a str>,
     server: &'a str,
     text: &'a str,
@@ -100,7 +100,7 @@ pub async fn run(args: &Args, session: &Session) -> Outcome {
     }
 }
 
-/// Shows what there is and what comes, until somebody has had enough.
+/// Prints existing and new lines until the command is interrupted.
 async fn follow(args: &Args, session: &Session, mut entries: Vec<Entry>, mut tails: Tails) -> Outcome {
     loop {
         show(args, session, &entries)?;
@@ -116,7 +116,7 @@ fn folder(session: &Session) -> Result<PathBuf, Failure> {
     Ok(state.join("logs"))
 }
 
-/// A server that has a log, or is configured and may have one some day.
+/// Fails unless the server has a log or is configured.
 fn check_known(id: &str, folder: &Path, session: &Session) -> Result<(), Failure> {
     let mut names = servers_in(folder);
     if names.iter().any(|name| name == id) {
@@ -144,8 +144,8 @@ fn item(entry: &Entry) -> Item<'_> {
     Item { time: entry.known_time(), server: &entry.server, text: &entry.text }
 }
 
-/// A line for people. The file may have been written by anybody: what it says is escaped once more, which changes nothing
-/// where it was before.
+/// Formats a line for the terminal. Escapes again, because the file is untrusted; text that is already escaped does not
+/// change.
 fn line(entry: &Entry, with_server: bool) -> String {
     let server = with_server.then(|| format!(" {}", paint(NAME, Untrusted::new(entry.server.as_str()))));
     let mark = match entry.voice {

@@ -17,7 +17,7 @@ Examples:
   wharf man | man -l -
   wharf man ~/.local/share/man/man1")]
 pub struct Args {
-    /// Write a page for each command into this directory, made if need be, instead of one to stdout
+    /// Directory to write one page per command to, created if missing; default: one page on stdout
     directory: Option<PathBuf>,
 }
 

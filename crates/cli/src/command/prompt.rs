@@ -23,7 +23,7 @@ Examples:
   wharf prompt welcome name=Ada --stdio \"wharf demo-server\"
   wharf prompt review code=@main.rs language=Rust --json --stdio \"wharf demo-server\"")]
 pub struct Args {
-    /// The server, unless --stdio or --url gives it, the prompt's name, and its arguments: name=value or name=@FILE
+    /// Server (unless given by --stdio or --url), prompt name, and arguments: name=value or name=@FILE
     #[arg(value_name = "SERVER> <NAME> [NAME=VALUE", required = true)]
     words: Vec<String>,
     #[command(flatten)]

@@ -22,10 +22,10 @@ Examples:
   wharf read demo://greeting --stdio \"wharf demo-server\"
   wharf read demo://logo --json --stdio \"wharf demo-server\" | jq -r '.contents[0].blob' | base64 -d > logo.png")]
 pub struct Args {
-    /// The server, unless --stdio or --url gives it, and the resource's URI
+    /// Server (unless given by --stdio or --url), and resource URI
     #[arg(value_name = "SERVER> <URI", required = true, num_args = 1..=2)]
     words: Vec<String>,
-    /// Write what is not text to files in this directory, and say where
+    /// Save binary contents to this directory
     #[arg(long, value_name = "DIR", help_heading = "Output")]
     save: Option<PathBuf>,
     #[command(flatten)]
@@ -42,7 +42,7 @@ struct ReadDocument<'a> {
     server: &'a str,
     uri: &'a str,
     contents: &'a Raw,
-    /// The files that `--save` wrote.
+    /// Files written by `--save`.
     #[serde(skip_serializing_if = "Option::is_none")]
     saved: Option<&'a [PathBuf]>,
 }

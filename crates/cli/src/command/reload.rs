@@ -1,4 +1,4 @@
-//! `wharf reload`: has a running `wharf` look at the configuration again.
+//! `wharf reload`: makes a running `wharf` reload its configuration.
 
 use wharf_spec::Untrusted;
 

@@ -1,6 +1,6 @@
-//! `wharf run`: one task for the agent, without a terminal.
+//! `wharf run`: runs the agent on one task, without a terminal.
 //!
-//! Nobody is asked anything: what a person would be asked about is denied, and the model is told which rule would allow it.
+//! There are no prompts: a call that would need one is denied, and the model is told which rule would allow it.
 
 mod driver;
 mod events;
@@ -25,7 +25,7 @@ use wharf_terminal::hosting::{Standing, start_standing};
 use wharf_terminal::session::{Common, Session, timeout};
 use wharf_terminal::stdin::read_all;
 
-/// How long servers may take to get ready before the model is asked without them.
+/// Maximum time to wait for servers before the first request to the model.
 const SETTLING: Duration = Duration::from_secs(10);
 
 #[derive(Debug, clap::Args)]
@@ -44,13 +44,13 @@ Examples:
   wharf run --model ollama/gpt-oss:20b --json \"add 2 and 3\" | jq -r 'select(.event == \"ended\") | .text'
   wharf run --resume \"and yesterday?\"")]
 pub struct Args {
-    /// What to do; `-` reads it from stdin
+    /// Task; `-` reads stdin
     #[arg(value_name = "TASK", required = true)]
     task: Vec<String>,
-    /// Talk to this model: `provider/model`
+    /// Model to use: `provider/model`
     #[arg(long, value_name = "MODEL", help_heading = "Conversation")]
     model: Option<String>,
-    /// Go on with a conversation: the last one, or the one of this name
+    /// Resume a conversation: the last one, or the named one
     #[arg(
         long,
         value_name = "CONVERSATION",
@@ -60,23 +60,23 @@ pub struct Args {
         help_heading = "Conversation"
     )]
     resume: Option<String>,
-    /// End the run after this many requests to the model
+    /// Maximum number of requests to the model
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..), help_heading = "Conversation")]
     max_requests: Option<u32>,
-    /// Allow whatever a person would be asked about; what rules deny stays denied
+    /// Allow calls that would need a prompt; rules that deny still apply
     #[arg(long, help_heading = "Conversation")]
     dangerously_skip_permissions: bool,
-    /// Use this server only; may be repeated
+    /// Use only this server; repeatable
     #[arg(long = "server", value_name = "ID", help_heading = "Server")]
     servers: Vec<String>,
-    /// How long to wait for servers before the model is asked: seconds, or "250ms"; 10
+    /// Time to wait for servers before the first request, e.g. 10 or 250ms; default: 10 seconds
     #[arg(long, value_name = "TIME", value_parser = timeout, help_heading = "Server")]
     settle: Option<Duration>,
     #[command(flatten)]
     pub common: Common,
 }
 
-/// Stands for the last conversation.
+/// Refers to the last conversation.
 const LAST: &str = "last";
 
 pub async fn run(args: &Args, session: &Session) -> Outcome {
@@ -101,7 +101,7 @@ pub async fn run(args: &Args, session: &Session) -> Outcome {
     Driver::begin(&fleet, chat, control, vec![Block::Text(task)])?.live().await
 }
 
-/// What to do. Several words are one task.
+/// Reads the task. Several words are joined.
 async fn task(args: &Args) -> Result<String, Failure> {
     let text = match args.task.as_slice() {
         [dash] if dash == "-" => {
@@ -120,20 +120,20 @@ fn bounded(chosen: Chosen, max_requests: Option<u32>) -> Chosen {
     Chosen { limits: AgentLimits { requests, ..chosen.limits }, ..chosen }
 }
 
-/// Nobody is there to be asked.
+/// Returns host options without an asker.
 fn standing(args: &Args) -> Standing {
     let when_asked = if args.dangerously_skip_permissions { WhenAsked::Allow } else { WhenAsked::Ask };
     Standing { asker: None, when_asked, sink: None }
 }
 
-/// Says which servers the model goes without.
+/// Warns about configured servers that are not available.
 fn warn_of_absent(session: &Session, known: &Known) {
     for (id, why) in &known.failures {
         session.console.warn(format_args!("{id}: {}", Untrusted::new(why.error.message.as_str())));
     }
 }
 
-/// Goes on with a conversation, and tells which servers it had.
+/// Resumes a conversation and returns the servers it used.
 async fn resume(session: &Session, chat: &mut Chat<'_>, id: &str) -> Result<Vec<String>, Failure> {
     let going = chat.resume(Some(id.to_owned()).filter(|id| id != LAST)).await?;
     for problem in &going.problems {
@@ -142,8 +142,8 @@ async fn resume(session: &Session, chat: &mut Chat<'_>, id: &str) -> Result<Vec<
     Ok(going.servers)
 }
 
-/// Waits for the servers, but not for long: what they offer later is offered from then on. Lazy ones are woken where the
-/// conversation had them, all at once.
+/// Waits for the servers up to a time limit; tools that appear later are offered from then on. Starts the lazy servers
+/// that the conversation used, all in parallel.
 async fn settle(session: &Session, host: &Host, had: &[String], time: Duration) {
     let mut waking: JoinSet<Result<Connection, HostError>> = had.iter().map(|server| wake(host, server)).collect();
     let all = async {

@@ -1,4 +1,4 @@
-//! `wharf stats`: how often tools were called, how that ended and how long it took, from the audit log.
+//! `wharf stats`: call counts, errors and latencies of tools, from the audit log.
 
 use std::time::{Duration, SystemTime};
 
@@ -24,17 +24,17 @@ Examples:
   wharf stats git --since 7d
   wharf stats --json | jq '.items[] | select(.errors > 0)'")]
 pub struct Args {
-    /// Only these servers
+    /// Show only these servers
     #[arg(value_name = "ID")]
     ids: Vec<String>,
-    /// Only calls of this period: 90s, 15m, 36h, 7d or 2w
+    /// Count only calls of this period: 90s, 15m, 36h, 7d or 2w
     #[arg(long, value_name = "PERIOD", value_parser = period)]
     since: Option<Duration>,
     #[command(flatten)]
     pub common: Common,
 }
 
-/// The document.
+/// JSON document of the statistics.
 #[derive(Serialize)]
 struct StatsDocument<'a> {
     schema: u32,

@@ -1,4 +1,5 @@
-//! `wharf status`: how each server is, as a running `wharf` knows it or as connecting shows; with `--watch`, as it changes.
+//! `wharf status`: shows the state of each server, from a running `wharf` or by connecting; with `--watch`, on every
+//! change.
 
 mod running;
 mod watch;
@@ -30,16 +31,16 @@ Examples:
   wharf status --json | jq -r '.items[] | select(.state != \"ready\") | .id'
   wharf status --watch")]
 pub struct Args {
-    /// Only these servers
+    /// Show only these servers
     #[arg(value_name = "ID")]
     ids: Vec<String>,
-    /// One line for each server
+    /// Print one line per server
     #[arg(long, conflicts_with_all = ["watch", "json"])]
     brief: bool,
-    /// Stay, show what changes, and follow the configuration files
+    /// Keep running: show changes and follow the configuration files
     #[arg(long)]
     watch: bool,
-    /// Connect, whether a wharf is running or not
+    /// Connect even if a wharf is running
     #[arg(long)]
     connect: bool,
     #[command(flatten)]
@@ -91,7 +92,11 @@ fn nothing(session: &Session) -> Outcome {
     Ok(Ending::Fine)
 }
 
-/// One line for each server, as it is found right now.
+/// Probes the servers and prints one line for each.
+///
+/// # Errors
+///
+/// Fails if the configuration cannot be read or the output cannot be written.
 pub async fn briefly(session: &Session, ids: &[String]) -> Outcome {
     if session.configuration.config()?.servers.is_empty() {
         return nothing(session);
@@ -106,13 +111,13 @@ pub async fn briefly(session: &Session, ids: &[String]) -> Outcome {
     Ok(wharf_terminal::status::gathered::worst_of(kinds).map_or(Ending::Fine, Ending::Told))
 }
 
-/// An entry that is tried once: somebody waits for what comes of it.
+/// Disables reconnects: the command waits for a single attempt.
 fn once(mut entry: ServerEntry) -> ServerEntry {
     entry.settings.reconnect = Reconnect::Off;
     entry
 }
 
-/// A host over these servers.
+/// Starts a host with these servers.
 async fn start(session: &Session, entries: Vec<ServerEntry>) -> Result<Host, Failure> {
     let builder = || {
         let builder = Host::builder()
@@ -127,7 +132,7 @@ async fn start(session: &Session, entries: Vec<ServerEntry>) -> Result<Host, Fai
     start_host(session, builder).await
 }
 
-/// Waits until every server is ready or is not going to be; meanwhile a line says which are waited for.
+/// Waits until every server is ready or has failed. A status line names the pending servers.
 async fn settle(session: &Session, host: &Host) {
     let began = Instant::now();
     let settled = host.settled();

@@ -1,4 +1,4 @@
-//! `wharf subscribe`: what changes at a server, as it changes.
+//! `wharf subscribe`: prints the changes of a server as they happen.
 
 use std::time::SystemTime;
 
@@ -14,7 +14,7 @@ use wharf_terminal::servers::{OneServer, connect_one};
 use wharf_terminal::session::{Common, Session};
 use wharf_terminal::style::{NAME, QUIET, paint};
 
-/// The most resources that are watched without having been named.
+/// Maximum number of resources watched by default.
 const MOST_UNNAMED: usize = 100;
 
 #[derive(Debug, clap::Args)]
@@ -28,7 +28,7 @@ Examples:
   wharf subscribe --uri harbour://tide --count 3 --stdio \"wharf demo-server --tide 1000\"
   wharf subscribe --tools --json --stdio \"wharf demo-server --tide 1000\" | jq -r .event")]
 pub struct Args {
-    /// The server: its name, its address, or FILE:NAME
+    /// Server: a configured name, a URL, or FILE:NAME
     #[arg(value_name = "SERVER", conflicts_with_all = ["stdio", "url"])]
     name: Option<String>,
     /// Watch the list of tools
@@ -40,10 +40,10 @@ pub struct Args {
     /// Watch the list of resources
     #[arg(long)]
     resources: bool,
-    /// Watch this resource; may be repeated
+    /// Watch this resource; repeatable
     #[arg(long = "uri", value_name = "URI")]
     uris: Vec<String>,
-    /// End after so many changes
+    /// Exit after this many changes
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
     count: Option<u64>,
     #[command(flatten)]
@@ -52,7 +52,7 @@ pub struct Args {
     pub common: Common,
 }
 
-/// The document of one change.
+/// JSON document of one change.
 #[derive(Serialize)]
 struct EventDocument<'a> {
     schema: u32,
@@ -85,7 +85,7 @@ pub async fn run(args: &Args, session: &Session) -> Outcome {
 }
 
 impl Args {
-    /// What was named, or else everything there is to watch.
+    /// Returns the requested subscriptions, or by default everything the server supports.
     async fn interest(&self, session: &Session, connection: &Connection) -> Result<Interest, Failure> {
         let Self { tools, prompts, resources, uris, .. } = self;
         let named = Interest {
@@ -109,7 +109,7 @@ impl Args {
     }
 }
 
-/// The resources that are listed, though not more than can be asked for with a good conscience.
+/// Returns the URIs of the listed resources, up to the limit.
 async fn listed(session: &Session, connection: &Connection) -> Result<Vec<String>, Failure> {
     let listing = connection.list_resources().await.map_err(|error| Failure::calling(connection, error))?;
     if listing.items.len() > MOST_UNNAMED {
@@ -121,7 +121,8 @@ async fn listed(session: &Session, connection: &Connection) -> Result<Vec<String
     Ok(listing.items.into_iter().take(MOST_UNNAMED).map(|resource| resource.uri).collect())
 }
 
-/// Says what the server agreed to tell and what not. One that agreed to nothing would be waited for in vain.
+/// Prints the confirmed and the rejected subscriptions. Fails if none was confirmed, because no event would ever
+/// arrive.
 fn say_what_is_watched(session: &Session, server: &str, wanted: &Interest, honoured: &Interest) -> Result<(), Failure> {
     if honoured.is_empty() {
         let failure = Failure::unsupported(format_args!("the server does not tell of {}", shown(wanted)));
@@ -135,7 +136,7 @@ fn say_what_is_watched(session: &Session, server: &str, wanted: &Interest, honou
     Ok(())
 }
 
-/// `tools, prompts, harbour://tide`.
+/// Formats subscriptions as `tools, prompts, harbour://tide`.
 fn shown(interest: &Interest) -> String {
     let lists = [(interest.tools, "tools"), (interest.prompts, "prompts"), (interest.resources, "resources")];
     let lists = lists.into_iter().filter(|(wanted, _)| *wanted).map(|(_, name)| name.to_owned());
@@ -143,7 +144,7 @@ fn shown(interest: &Interest) -> String {
     lists.chain(uris).collect::<Vec<_>>().join(", ")
 }
 
-/// Shows a change at once; says whether there was anything to show.
+/// Prints a change immediately. Returns whether the event was one to print.
 fn show(session: &Session, server: &str, event: &Event) -> Result<bool, Failure> {
     let (event, uri) = match event {
         Event::Tools => ("tools", None),

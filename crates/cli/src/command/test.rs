@@ -1,4 +1,4 @@
-//! `wharf test`: connects to a server, sees whether it answers, and lists its tools.
+//! `wharf test`: connects to a server, pings it, and lists its tools.
 
 use clap::ValueEnum;
 use wharf_config::{Config, Configured};
@@ -20,10 +20,10 @@ Examples:
   wharf test git --scope project --timeout 60
   wharf test git --json | jq .steps")]
 pub struct Args {
-    /// The server
+    /// Name of the server
     #[arg(value_name = "ID")]
     id: String,
-    /// Whose entry of that name: the one that counts, the project's or your own
+    /// Entry to test: the one in effect, the project's or your own
     #[arg(long, short, value_enum, default_value_t = Scope::Effective, value_name = "SCOPE")]
     scope: Scope,
     #[command(flatten)]
@@ -38,21 +38,21 @@ enum Scope {
     Global,
 }
 
-/// The steps before anything is started, of which only a broken one is shown.
+/// Steps before the connection. Shown only if they fail.
 const EARLY: [&str; 3] = ["config", "approval", "expand"];
 
 pub async fn run(args: &Args, session: &Session) -> Outcome {
     let config = session.configuration.config()?;
     let server = found(session, config, &args.id, args.scope)?;
     let mut report = diagnose(session, config, server).await;
-    // What `why` is for.
+    // Only `why` shows the other steps.
     report
         .steps
         .retain(|step| step.name != "schema" && (step.state == StepState::Failed || !EARLY.contains(&step.name)));
     show(session, &report)
 }
 
-/// The entry of a scope; the highest layer of it, where several have one.
+/// Returns the server's entry in a scope, from the highest layer.
 fn found<'a>(session: &'a Session, config: &'a Config, id: &str, scope: Scope) -> Result<&'a Configured, Failure> {
     let effective = session.configuration.find(id)?;
     let source = match scope {

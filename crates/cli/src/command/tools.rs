@@ -28,10 +28,10 @@ Examples:
 pub struct Args {
     #[command(flatten)]
     servers: ManyServers,
-    /// Only tools that are like these words, the most like them first
+    /// Filter tools by keywords, best match first
     #[arg(long, value_name = "WORDS")]
     search: Option<String>,
-    /// Show the arguments of each tool as well
+    /// Show the arguments of each tool
     #[arg(long)]
     schema: bool,
     #[command(flatten)]
@@ -55,17 +55,17 @@ pub async fn run(args: &Args, session: &Session) -> Outcome {
     show(session, results)
 }
 
-/// What one server offers.
+/// Tools of one server, or its failure.
 type Listing = Result<Found<Arc<CatalogTool>>, Failure>;
 
-/// What every server offers, in the order of the servers; each is waited for as long as it takes.
+/// Lists the tools of every server, in the order of the servers. Waits for each without a time limit of its own.
 async fn gather(session: &Session, hosted: &Hosted<'_>) -> Vec<Listing> {
     let waiting = std::cell::RefCell::new(Vec::new());
     let told = || format!("{} · starting", waiting.borrow().join(", "));
     let work = async {
         let mut results = Vec::new();
         for (number, entry) in hosted.entries().iter().enumerate() {
-            // They all start at once; whoever comes next in the row may long be ready.
+            // All servers start in parallel. The next one may be ready already.
             *waiting.borrow_mut() = hosted.entries()[number..].iter().map(|entry| entry.name.to_string()).collect();
             results.push(offered(hosted, entry).await);
         }
@@ -80,7 +80,7 @@ async fn offered(hosted: &Hosted<'_>, entry: &ServerEntry) -> Listing {
     let catalog = hosted.host.catalog();
     let section = catalog.section(entry.name.as_str());
     if section.is_none_or(|section| section.failures.iter().any(|(list, _)| *list == ListName::Tools)) {
-        // Asked once more for the error itself, of which the catalog keeps the words only.
+        // The catalog holds only the error's text: list again to get the error itself.
         connection.list_tools().await.map_err(|error| Failure::calling(&connection, error))?;
     }
     Ok(found(&connection, section.map(|section| &**section)))
@@ -104,8 +104,8 @@ fn found(connection: &Connection, section: Option<&Section>) -> Found<Arc<Catalo
     }
 }
 
-/// Keeps what is like the words, the most like them first: of each server, and servers by their best. Those that have
-/// nothing are left out; those that failed come last.
+/// Keeps the tools that match the keywords, best match first, within each server and across servers. Drops servers
+/// without a match. Failed servers come last.
 fn sifted(results: Vec<Listing>, words: &str) -> Vec<Listing> {
     let all: Vec<Arc<CatalogTool>> = results.iter().flatten().flat_map(|found| found.items.iter().cloned()).collect();
     let mut places = search::places(&all, words).into_iter();
@@ -121,7 +121,7 @@ fn sifted(results: Vec<Listing>, words: &str) -> Vec<Listing> {
     sifted.into_iter().map(|(_, result)| result).collect()
 }
 
-/// The tools of one server that have a place, in the order of their places, and which is the first.
+/// Sorts the tools of one server by rank and returns the best rank. Drops tools without a rank.
 fn keep(mut found: Found<Arc<CatalogTool>>, places: impl Iterator<Item = Option<usize>>) -> (Option<usize>, Listing) {
     let placed = found.items.drain(..).zip(places).filter_map(|(tool, place)| Some((place?, tool)));
     let mut placed: Vec<(usize, Arc<CatalogTool>)> = placed.collect();
@@ -131,7 +131,7 @@ fn keep(mut found: Found<Arc<CatalogTool>>, places: impl Iterator<Item = Option<
     (best, Ok(found))
 }
 
-/// The arguments of a tool, a line for each.
+/// Formats the arguments of a tool, one per line.
 fn arguments_of(tool: &Arc<CatalogTool>) -> String {
     let schema = tool.definition.input_schema.as_ref().map(Schema::read);
     schema.map(|schema| schema.lines().iter().map(|line| format!("      {line}\n")).collect()).unwrap_or_default()

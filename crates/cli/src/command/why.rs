@@ -1,4 +1,4 @@
-//! `wharf why`: the whole way to a server, step by step, and where it breaks.
+//! `wharf why`: checks every step of reaching a server and shows the one that fails.
 
 mod standing;
 
@@ -27,31 +27,31 @@ Examples:
   wharf why git
   wharf why git --json | jq -r .code")]
 pub struct Args {
-    /// The server
+    /// Name of the server
     #[arg(value_name = "ID")]
     id: String,
     #[command(flatten)]
     pub common: Common,
 }
 
-/// Everything there is to tell of a server.
+/// Diagnosis of a server.
 pub struct Report {
     pub id: String,
     pub steps: Vec<Step>,
     pub outcome: Result<Ready, Box<Broken>>,
-    /// What to do next, where something is wrong.
+    /// Next step for the user, if there is a problem.
     pub next: Option<String>,
-    /// How long connecting and listing took.
+    /// Time for connecting and listing.
     pub took: Duration,
 }
 
-/// The document of `test` and `why`.
+/// JSON document of `test` and `why`.
 #[derive(Serialize)]
 struct ReportDocument<'a, S> {
     schema: u32,
     id: &'a str,
     ok: bool,
-    /// Where it breaks.
+    /// Code of the failure.
     code: Option<Code>,
     revision: Option<&'a str>,
     tools: Option<usize>,
@@ -78,7 +78,7 @@ pub async fn run(args: &Args, session: &Session) -> Outcome {
     Ok(report.ending())
 }
 
-/// Walks the whole way to a server.
+/// Checks every step of reaching a server.
 pub async fn diagnose(session: &Session, config: &Arc<Config>, server: &Configured) -> Report {
     let mut steps = Vec::new();
     let checks: [fn(&Configured, &Config, &Session) -> Checked; 3] = [placed, approval, references];
@@ -109,7 +109,7 @@ pub async fn diagnose(session: &Session, config: &Arc<Config>, server: &Configur
 }
 
 impl Report {
-    /// What a server is told of that does not work: the steps after the one that broke are not reached.
+    /// Creates the report of a failed server. Later steps are marked as not reached.
     pub fn broken(server: &Configured, mut steps: Vec<Step>, broken: Broken) -> Self {
         let next = next_step(broken.code, server, &broken.failure);
         let chain: &[&'static str] = match &server.described {
@@ -129,7 +129,7 @@ impl Report {
         }
     }
 
-    /// For programs.
+    /// Returns the JSON document.
     pub fn document(&self) -> impl Serialize + '_ {
         let (ready, broken) = (self.outcome.as_ref().ok(), self.outcome.as_ref().err());
         ReportDocument {
@@ -145,7 +145,7 @@ impl Report {
         }
     }
 
-    /// For people: the steps, then how it ends.
+    /// Returns the text: the steps, then the ending.
     pub fn text(&self, ending: &str, width: Option<usize>) -> String {
         let info = self.outcome.as_ref().ok().and_then(|ready| ready.server_info.as_ref());
         let info = info.map(|info| format!("{} {}", info.name, info.version)).unwrap_or_default();
@@ -158,7 +158,7 @@ impl Report {
         format!("{heading}\n{}\n\n{ending}", wrap(render_rows(&self.steps, width).trim_end(), width))
     }
 
-    /// Where it breaks, and the next step.
+    /// Returns the failure and the next step.
     pub fn verdict(&self, broken: &Broken) -> String {
         let message = Untrusted::new(broken.failure.error.message.as_str());
         let next = Untrusted::new(self.next.as_deref().unwrap_or_default()).to_string();
@@ -169,13 +169,13 @@ impl Report {
         )
     }
 
-    /// The exit code says it as well.
+    /// Returns the command's ending, which determines the exit code.
     pub fn ending(&self) -> Ending {
         self.outcome.as_ref().err().map_or(Ending::Fine, |broken| Ending::Told(broken.failure.kind))
     }
 }
 
-/// Why a server may not be used, as a step tells it.
+/// Returns the reason that a server may not be used.
 fn barred(server: &Configured, code: Code) -> Option<Broken> {
     refusal(server).map(|failure| Broken { code, failure })
 }

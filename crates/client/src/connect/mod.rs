@@ -1,7 +1,6 @@
-//! From a spec to a connection: start, probe, and whichever handshake the server understands.
+//! Establishes connections: starts the server, probes it and negotiates the handshake it supports.
 //!
-//! The probe always goes first and never after `initialize`: a server that speaks both eras settles on the one it
-//! sees first.
+//! The probe is always sent before `initialize`: a server that supports both eras commits to the one it sees first.
 
 mod remote;
 mod verdicts;
@@ -27,9 +26,11 @@ use crate::trace::{StepOutcome, Tracer};
 use crate::transport::memory::{self, LocalServer};
 use crate::transport::{Mirroring, Open, Opening, Start, Transport, stdio};
 
-/// Starts or dials a server and agrees with it on a revision.
+/// Starts or dials a server and negotiates a revision.
 ///
-/// Dropped while it waits, it ends whatever it has begun.
+/// # Cancel safety
+///
+/// Dropping the future ends the server or connection it has started.
 pub async fn connect_to(spec: &ServerSpec, options: ConnectOptions) -> Result<Connection, ConnectError> {
     match spec {
         ServerSpec::Stdio(spec) => connect(spec, options).await,
@@ -37,9 +38,11 @@ pub async fn connect_to(spec: &ServerSpec, options: ConnectOptions) -> Result<Co
     }
 }
 
-/// Starts a server and agrees with it on a revision.
+/// Starts a server and negotiates a revision.
 ///
-/// Dropped while it waits, it ends whatever it has started.
+/// # Cancel safety
+///
+/// Dropping the future ends the server it has started.
 pub async fn connect(spec: &StdioSpec, options: ConnectOptions) -> Result<Connection, ConnectError> {
     let redactor = Redactor::for_process(spec, &options.surroundings);
     let mut attempt = Attempt::new(options, redactor);
@@ -58,9 +61,11 @@ pub async fn connect(spec: &StdioSpec, options: ConnectOptions) -> Result<Connec
 pub use remote::connect_http;
 pub use verdicts::Verdicts;
 
-/// Connects to a server that lives in this process, and agrees with it on a revision.
+/// Connects to an in-process server and negotiates a revision.
 ///
-/// Dropped while it waits, it ends the server.
+/// # Cancel safety
+///
+/// Dropping the future ends the server.
 pub async fn connect_local(server: impl LocalServer, options: ConnectOptions) -> Result<Connection, ConnectError> {
     Attempt::new(options, Redactor::default()).connect(&memory::Once::new(server)).await
 }
@@ -72,14 +77,14 @@ struct Attempt {
     stderr: Vec<String>,
 }
 
-/// A process that has been started, and the manners it will be held to.
+/// An opened link and its protocol state.
 struct Started {
     open: Open,
     manners: Arc<Manners>,
     deadline: Instant,
 }
 
-/// What a server said of itself.
+/// A server's description of itself.
 struct Introduction {
     revision: Revision,
     capabilities: ServerCapabilities,
@@ -94,16 +99,16 @@ impl From<DiscoverResult> for Introduction {
     }
 }
 
-/// How the probe ended.
+/// The outcome of the probe.
 enum Probed {
     Introduced(Introduction),
-    /// The handshake comes next; a probe that is still unanswered may yet decide otherwise.
+    /// Continue with the handshake. A probe that is still pending may yet succeed.
     Handshake(Option<Call>),
-    /// The server died of it.
+    /// The server exited after the probe.
     Died(Arc<Gone>),
 }
 
-/// Lines of stderr that go into an error.
+/// Lines of stderr included in an error.
 const STDERR_SHOWN: usize = 20;
 
 impl Attempt {
@@ -120,7 +125,7 @@ impl Attempt {
         }
     }
 
-    /// Starts a server and hears what it says of itself.
+    /// Starts a server and negotiates with it.
     async fn introduce(&mut self, server: &dyn Start) -> Result<(Started, Introduction), ConnectCause> {
         let step = if server.is_remote() { "open" } else { "spawn" };
         let started = self.start(server, step).await?;
@@ -169,7 +174,7 @@ impl Attempt {
         }
     }
 
-    /// Gets the server to introduce itself, with a second process if the first one dies of the question.
+    /// Negotiates with the server. Starts a second process if the first one exits after the probe.
     async fn meet(
         &mut self,
         mut started: Started,
@@ -177,7 +182,7 @@ impl Attempt {
     ) -> (Started, Result<Introduction, ConnectCause>) {
         let late = match self.options.negotiation {
             Negotiation::Handshake => None,
-            // Before the stateless era there was nothing but the handshake.
+            // This transport predates the stateless era.
             Negotiation::Automatic if started.open.transport == Transport::HttpSse => None,
             Negotiation::Automatic => match self.probe(&started, server.is_remote()).await {
                 Ok(Probed::Introduced(introduction)) => return (started, Ok(introduction)),
@@ -220,7 +225,7 @@ impl Attempt {
                 Err(error @ (CallError::ServerGone(_) | CallError::OutcomeUnknown(_))) if !remote => {
                     return self.probe_failed(error);
                 }
-                // An outage, or the need to log in, says nothing about what a server speaks.
+                // An outage or a required login is no evidence about the revision.
                 Err(error) if remote && !says_something(&error) => {
                     return Err(self.failed("probe", ConnectError::cause_of(error)));
                 }
@@ -244,8 +249,8 @@ impl Attempt {
         }
     }
 
-    /// A server that ended may have ended because it was asked something before `initialize`; one that does not speak
-    /// the protocol at all will not do so the second time.
+    /// Classifies a failed probe. A server that exited may have rejected a request before `initialize`, so it is
+    /// started again. A server that does not speak MCP is not.
     fn probe_failed(&mut self, error: CallError) -> Result<Probed, ConnectCause> {
         match error {
             CallError::ServerGone(gone) | CallError::OutcomeUnknown(gone)
@@ -258,7 +263,8 @@ impl Attempt {
         }
     }
 
-    /// `initialize`, while an unanswered probe may still win: a server that answers both late serves the era it saw first.
+    /// Sends `initialize` while a pending probe may still succeed: a server that answers both late serves the era it
+    /// saw first.
     async fn handshake(&mut self, started: &Started, mut late: Option<Call>) -> Result<Introduction, ConnectCause> {
         let mut call = match started.ask(era::INITIALIZE, &era::initialize_params(&started.manners.desk)) {
             Ok(call) => call,
@@ -338,7 +344,7 @@ impl Attempt {
 
     fn failed(&mut self, step: &'static str, mut cause: ConnectCause) -> ConnectCause {
         if let ConnectCause::TimedOut { after, .. } = &mut cause {
-            // Whatever was asked last: what ran out is the time to get ready.
+            // The startup timeout applies regardless of the request that was pending.
             *after = self.options.limits.startup;
         }
         let source = std::error::Error::source(&cause).map(|source| format!(": {source}")).unwrap_or_default();
@@ -349,7 +355,7 @@ impl Attempt {
 }
 
 impl Started {
-    /// A request of the opening itself: it has until the server's time to get ready is up, and is never withdrawn.
+    /// Sends a request of the negotiation. Its deadline is the startup deadline, and it is never cancelled.
     fn ask(&self, method: &'static str, params: &str) -> Result<Call, CallError> {
         let left = self.deadline.saturating_duration_since(Instant::now());
         let request = Request {
@@ -368,7 +374,7 @@ impl Started {
     }
 }
 
-/// Whether the outcome of a probe over the network says anything about what the server speaks.
+/// Reports whether the result of a probe over HTTP is evidence about the revision.
 fn says_something(error: &CallError) -> bool {
     let silent = error.gone().is_some()
         || matches!(error, CallError::TimedOut { .. } | CallError::Unauthorized { .. })
@@ -376,14 +382,14 @@ fn says_something(error: &CallError) -> bool {
     !silent
 }
 
-/// The beginning of a text that a server says of itself.
+/// Truncates a text from the server.
 fn cut(mut text: String, most: usize) -> String {
     text.truncate(text.floor_char_boundary(most));
     text.shrink_to_fit();
     text
 }
 
-/// The outcome of a call that is there.
+/// Waits for the outcome of a call, or forever if there is none.
 async fn answer(call: &mut Option<Call>) -> Result<Answer, CallError> {
     match call {
         Some(call) => call.await,

@@ -1,4 +1,4 @@
-//! Connecting over HTTP: which of the protocol's forms a server speaks there, where nobody says.
+//! Connecting over HTTP, including detection of the transport if it is not configured.
 
 use wharf_spec::{HttpForm, HttpSpec, Redactor};
 use wharf_wire::Era;
@@ -12,10 +12,13 @@ use crate::trace::StepOutcome;
 use crate::transport::http::{Form, Remote};
 use crate::transport::{Transport, check_launch};
 
-/// Dials a server and agrees with it on a form and a revision.
+/// Connects to an HTTP server and negotiates a transport and a revision.
 ///
-/// A server whose form is not given is tried as Streamable HTTP, stateless first, and then as HTTP+SSE. Dropped while it
-/// waits, it ends whatever it has begun.
+/// If no transport is configured, Streamable HTTP is tried first, starting with the stateless era, then HTTP+SSE.
+///
+/// # Cancel safety
+///
+/// Dropping the future ends the connections it has opened.
 pub async fn connect_http(spec: &HttpSpec, options: ConnectOptions) -> Result<Connection, ConnectError> {
     let mut attempt = Attempt::new(options, Redactor::for_address(spec));
     let remote = match open(spec, &attempt).await {
@@ -36,7 +39,7 @@ pub async fn connect_http(spec: &HttpSpec, options: ConnectOptions) -> Result<Co
     }
 }
 
-/// Checks the approval, then reads the certificates and prepares the way to the server.
+/// Checks the approval, then loads the certificates and sets up the HTTP client.
 async fn open(spec: &HttpSpec, attempt: &Attempt) -> Result<Remote, ConnectCause> {
     check_launch(spec.launch_check.as_ref(), None).await?;
     Remote::new(spec, Form::Streamable, &attempt.options, &attempt.redactor).await
@@ -45,7 +48,7 @@ async fn open(spec: &HttpSpec, attempt: &Attempt) -> Result<Remote, ConnectCause
 type Met = Result<(Started, Introduction), ConnectCause>;
 
 impl Attempt {
-    /// Begins with what the server spoke the last time, and with everything when it does not any more.
+    /// Tries the cached transport first, and detects it again if it no longer works.
     async fn find_form(&mut self, spec: &HttpSpec, remote: &Remote) -> Met {
         let verdicts = self.options.verdicts.clone();
         let kept = self.options.limits.verdict;
@@ -57,7 +60,7 @@ impl Attempt {
         if let (Ok((started, introduction)), Some(verdicts)) = (&met, verdicts) {
             let verdict = verdict_of(started, introduction);
             if known == Some(Verdict::Stateless) && verdict != Verdict::Stateless {
-                // Perhaps somebody in between would like its questions and sessions back.
+                // Possibly a downgrade by an intermediary.
                 tracing::warn!(server = self.options.name, "the server speaks an older form than it did the last time");
             }
             verdicts.note(&spec.url, verdict);
@@ -78,7 +81,7 @@ impl Attempt {
                 self.tracer.say("recall", StepOutcome::Detour, "no longer so: finding out anew");
                 self.try_forms(remote).await
             }
-            // An outage is none of the form's.
+            // An outage is no evidence about the transport.
             met => met,
         }
     }
@@ -102,9 +105,9 @@ impl Attempt {
         self.tracer.excuse();
         self.tracer.say("fall back", StepOutcome::Detour, "trying HTTP+SSE");
         match self.introduce(&remote.in_form(Form::Sse)).await {
-            // Not even asked.
+            // The request was not sent.
             Err(ConnectCause::Gone(gone)) if gone.not_authorized().is_some() => Err(ConnectCause::Gone(gone)),
-            // What the newer form said is the better account of a server that speaks neither.
+            // The error of the newer transport is more useful for a server that speaks neither.
             Err(ConnectCause::Status { .. } | ConnectCause::Gone(_)) => Err(refused),
             met => met,
         }

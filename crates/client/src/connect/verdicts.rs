@@ -1,4 +1,4 @@
-//! What servers spoke the last time, so that the next connection does not have to find out.
+//! Cache of the transports that servers spoke last, so that the next connection need not detect them.
 
 use std::collections::HashMap;
 use std::fmt;
@@ -8,10 +8,10 @@ use std::time::Duration;
 use tokio::time::Instant;
 use url::{Origin, Url};
 
-/// Servers remembered at once.
+/// Maximum number of cached servers.
 const MOST: usize = 1024;
 
-/// What a server speaks.
+/// The transport and era of a server.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Verdict {
     Stateless,
@@ -29,10 +29,10 @@ impl fmt::Display for Verdict {
     }
 }
 
-/// What servers turned out to speak over HTTP, by origin. To be shared by connections of one program.
+/// Cache of detected HTTP transports by origin and path. Shared by the connections of one program.
 ///
-/// What is old is forgotten: a server that has learned the newer form still answers the older one, and would never be
-/// asked again.
+/// Entries expire: a server that gains the newer transport still answers the older one, and would otherwise never be
+/// probed again.
 #[derive(Default)]
 pub struct Verdicts(Mutex<HashMap<(Origin, String), Noted>>);
 
@@ -61,7 +61,7 @@ impl Verdicts {
     }
 }
 
-/// One origin may serve both forms at different paths, as most servers that have both do.
+/// Includes the path: most servers with both transports serve them at different paths of one origin.
 fn key(url: &Url) -> (Origin, String) {
     (url.origin(), url.path().to_owned())
 }

@@ -8,8 +8,8 @@ use std::task::{Context, Poll};
 use super::table::Outcome;
 use super::{Engine, WhenDropped};
 
-/// Resolves to the call's one outcome. Dropped before, it withdraws the call: the server is told, and an answer
-/// that comes all the same finds nobody.
+/// Future of the call's outcome. Dropping it before it resolves cancels the call: the server is notified, and a late
+/// response is ignored.
 pub(crate) struct Call {
     engine: Arc<Engine>,
     id: u64,
@@ -25,13 +25,13 @@ impl Call {
         self.id
     }
 
-    /// Lets the call go on with nobody waiting for it.
+    /// Lets the call continue without a waiter.
     pub fn detach(mut self) {
         self.ended = true;
         self.engine.table().detach(self.id);
     }
 
-    /// Removes the call without a word to the server, which never heard of it.
+    /// Removes the call without notifying the server, which never received it.
     pub(super) fn forget(mut self) {
         self.ended = true;
         self.engine.table().remove(self.id);

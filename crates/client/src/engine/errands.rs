@@ -1,6 +1,6 @@
-//! What a server has asked of us and has not been answered yet.
+//! Requests from the server that have not been answered yet.
 //!
-//! Each question is a task of its own, because a person may be thinking about it; all of them end with the connection.
+//! Each one is a task, because it may wait for the user. All of them end with the connection.
 
 use std::collections::HashMap;
 use std::sync::atomic::Ordering;
@@ -15,17 +15,17 @@ use super::Engine;
 use crate::counters::Count;
 use crate::services::Pending;
 
-/// Questions of one server that may be open at once.
+/// Maximum open requests of one server.
 const MOST_AT_ONCE: usize = 32;
 
-/// A question whose answer takes its time.
+/// A server request that is answered later.
 pub(crate) struct Errand {
-    /// Whether a person is asked, so that clocks must stop.
+    /// True if the user is prompted, so that deadlines must be paused.
     pub person: bool,
     pub work: Pending<Result<Raw, Refusal>>,
 }
 
-/// Why a server's question gets no answer.
+/// An error response to a server request.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Refusal {
     pub code: i64,
@@ -38,7 +38,7 @@ impl Refusal {
     }
 }
 
-/// The open questions by their ids, as the server wrote them.
+/// The open requests by their raw ids.
 #[derive(Default)]
 pub(super) struct Errands(Mutex<HashMap<String, AbortHandle>>);
 
@@ -59,7 +59,7 @@ impl Drop for Errands {
 }
 
 impl Engine {
-    /// Begins to answer a question, on the runtime the connection was made on.
+    /// Starts to answer a request on the connection's runtime.
     pub(super) fn begin(&self, id: &str, errand: Errand) {
         let Some(runtime) = &self.runtime else {
             return self.reply(id, Err(Refusal::new(code::INTERNAL, "nobody is here to answer")));
@@ -82,7 +82,7 @@ impl Engine {
         open.insert(id.to_owned(), task.abort_handle());
     }
 
-    /// The server no longer wants to know.
+    /// Handles the server's cancellation of its request.
     pub(super) fn abandon(&self, id: &str) {
         match self.errands.open().remove(id) {
             Some(task) => task.abort(),
@@ -101,19 +101,19 @@ impl Engine {
         self.post(&text);
     }
 
-    /// For how long clocks have stood so far, all in all; a stop that still goes on is not in it.
+    /// Returns the total time deadlines have been paused, excluding a pause that is still active.
     pub fn clocks_stood(&self) -> Duration {
         Duration::from_nanos(self.stood.load(Ordering::Relaxed))
     }
 
-    /// Stops the clocks of every call until the guard is dropped.
+    /// Pauses the deadlines of all calls until the guard is dropped.
     pub fn stop_clocks(&self) -> StoppedClocks {
         self.table().stop_clocks(Instant::now());
         StoppedClocks(self.me.clone())
     }
 }
 
-/// While this lives, no call of the connection runs out of time.
+/// Guard that pauses all deadlines of the connection.
 pub(crate) struct StoppedClocks(Weak<Engine>);
 
 impl Drop for StoppedClocks {

@@ -1,12 +1,12 @@
-//! The beginnings of texts that a server sends: errors and reports are kept only so far.
+//! Truncation of texts from the server: error and progress messages.
 
 use serde_json::value::RawValue;
 use wharf_wire::{Bounds, DecodeError, RpcError};
 
-/// Bytes of an error's message and of a progress report's that are kept; the rest is cut off.
+/// Maximum bytes of the message of an error or a progress report. The rest is cut.
 pub(super) const MAX_MESSAGE: usize = 16 << 10;
 
-/// A large error without its data, and without copying all of its message.
+/// Decodes a large error without its data and without copying its whole message.
 pub(super) fn large_error(error: &[u8], bounds: &Bounds) -> Result<RpcError, DecodeError> {
     #[derive(serde::Deserialize)]
     struct Shape<'a> {
@@ -20,7 +20,7 @@ pub(super) fn large_error(error: &[u8], bounds: &Bounds) -> Result<RpcError, Dec
     Ok(RpcError { code, message, data: None })
 }
 
-/// The beginning of a JSON string: as much of it as ends between two of its characters.
+/// Decodes the start of a JSON string, cut between two of its characters.
 fn beginning(json: &str) -> String {
     let most = json.floor_char_boundary(MAX_MESSAGE);
     let ends = (1..=most).rev().filter(|end| json.is_char_boundary(*end));
@@ -28,7 +28,7 @@ fn beginning(json: &str) -> String {
     ends.take(12).find_map(|end| serde_json::from_str(&format!("{}\"", &json[..end])).ok()).unwrap_or_default()
 }
 
-/// The beginning of a text of the server's.
+/// Truncates a text from the server.
 pub(super) fn cut(mut text: String) -> String {
     if text.len() > MAX_MESSAGE {
         text.truncate(text.floor_char_boundary(MAX_MESSAGE));

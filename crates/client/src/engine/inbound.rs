@@ -1,4 +1,4 @@
-//! What becomes of each message that arrives.
+//! Routing of incoming messages.
 
 use std::sync::Arc;
 use std::task::Waker;
@@ -15,54 +15,57 @@ use crate::counters::Count;
 use crate::error::CallError;
 use crate::tap::Direction;
 
-/// Results below this are copied out of the message they came in.
+/// Results smaller than this are copied out of their message.
 const SMALL: usize = 4 << 10;
 
-/// Keeps a part of a message beyond the message itself.
+/// Copies or shares a part of a message so that it outlives the message.
 type Keep<'a> = &'a dyn Fn(&[u8]) -> Result<Bytes, BudgetExceeded>;
 
-/// Where a message came that answers, or comes ahead of the answer to, one call.
+/// The way a message for one call arrived.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Channel {
-    /// As the one thing that was answered.
+    /// As the only message of the response.
     Body,
-    /// As the one thing that was answered, by a status that refuses: whatever id it has, it is meant for this call.
+    /// As the only message of an HTTP error response. It belongs to this call regardless of its id.
     Refusal,
     /// On a stream for this call alone (2026-07-28).
     Own,
-    /// On a stream that may bring answers to other calls as well.
+    /// On a stream that may also carry responses to other calls.
     Shared,
 }
 
 impl Channel {
-    /// Whether nothing but the one message can come.
+    /// Reports whether the response consists of exactly one message.
     fn is_whole(self) -> bool {
         matches!(self, Self::Body | Self::Refusal)
     }
 }
 
-/// What a message was to the call it came for.
+/// The relation of a message to the call it arrived for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Heard {
-    /// Its answer, good or bad.
+    /// The response, valid or not.
     Answer,
     Other,
 }
 
 impl Engine {
-    /// Takes one message, without its line end. Wakers of calls it ended are added to the list. An error means that
-    /// there is no server at the other end.
+    /// Handles one message, without its line ending. Adds the wakers of ended calls to `wakers`.
+    ///
+    /// # Errors
+    ///
+    /// If the peer is not an MCP server.
     pub fn deliver(&self, line: &[u8], wakers: &mut Vec<Waker>) -> Result<(), Nonsense> {
         self.take(line, &|part| self.results.copy(part, &self.budget), wakers)
     }
 
-    /// The same for a message in memory of its own, which is counted in the budget where it is large: its parts are not
-    /// copied.
+    /// Like [`Engine::deliver`], for a message in its own buffer, which is charged to the budget if it is large. Its
+    /// large parts are shared, not copied.
     pub fn deliver_held(&self, message: &Bytes, wakers: &mut Vec<Waker>) -> Result<(), Nonsense> {
         self.take(message, &|part| self.kept(message, part), wakers)
     }
 
-    /// The same for any message, which is read when its turn comes where it is large.
+    /// Like [`Engine::deliver_held`], but a large message is processed on the low-priority thread.
     pub async fn deliver_in_turn(self: &Arc<Self>, message: Bytes) -> Result<(), Nonsense> {
         let engine = Arc::clone(self);
         let delivered = self.budget.work(message.len(), move || {
@@ -85,10 +88,9 @@ impl Engine {
         Ok(())
     }
 
-    /// Takes one message that came as, or among, the answers to one call's own request. Says whether that call now has
-    /// its outcome.
+    /// Handles one message that arrived in the HTTP response to a call's request. Reports whether the call has ended.
     ///
-    /// Who asked is known by where it came: an error needs no id here, and an answer to another call is none of ours.
+    /// The request identifies the call: an error needs no id here.
     pub fn deliver_for(
         &self,
         call: u64,
@@ -136,7 +138,8 @@ impl Engine {
         }
     }
 
-    /// A part of a message that is held in memory of its own: small ones are copied, so that they do not hold all of it.
+    /// Returns a part of a message that has its own buffer. Small parts are copied, so that they do not keep the whole
+    /// message alive.
     fn kept(&self, message: &Bytes, part: &[u8]) -> Result<Bytes, BudgetExceeded> {
         if part.len() < SMALL { self.results.copy(part, &self.budget) } else { Ok(message.slice_ref(part)) }
     }
@@ -167,14 +170,14 @@ impl Engine {
         Heard::Answer
     }
 
-    /// Takes what is known of a message that was too large to keep.
+    /// Handles a message that exceeds the size limit.
     pub fn deliver_oversized(&self, glimpse: &Glimpse, wakers: &mut Vec<Waker>) {
         self.tally.warn(Count::Oversized, "a message over the size limit was thrown away");
         self.budget.pace().spend_large(self.limits.message);
         self.discard(glimpse, CallError::TooLarge { limit: self.limits.message }, wakers);
     }
 
-    /// Takes what is known of a message there was no room for.
+    /// Handles a message that exceeds the memory budget.
     pub fn deliver_discarded(&self, glimpse: &Glimpse, exceeded: BudgetExceeded, wakers: &mut Vec<Waker>) {
         self.tally.warn(Count::Oversized, "a message was discarded: too much of its server or of all is held already");
         self.budget.pace().spend_large(LARGE);
@@ -192,7 +195,7 @@ impl Engine {
         }
     }
 
-    /// Answers a request of the server's that is too large: it should not wait for ever.
+    /// Rejects an oversized request of the server, so that the server does not wait forever.
     fn refuse_large(&self, id: &[u8]) {
         if id.len() <= MAX_MESSAGE && Id::read(id).is_legal() {
             let refusal = Refusal::new(code::INVALID_REQUEST, "the request is too large");
@@ -256,7 +259,7 @@ impl Engine {
         }
     }
 
-    /// An error as its caller gets it: data over the limit is left out, and a long message cut.
+    /// Decodes an error for the caller. Omits data over the limit and truncates a long message.
     fn refusal(&self, error: &[u8]) -> CallError {
         let read = match error.len() > self.limits.remark {
             true => large_error(error, &self.limits.bounds),
@@ -268,7 +271,8 @@ impl Engine {
         }
     }
 
-    /// An answer nobody waits for. Late ones are ordinary; an error without an id may be about any call.
+    /// Handles a response without a pending call. Late responses are normal; an error without an id may belong to any
+    /// call.
     fn unmatched(&self, line: &[u8], envelope: &Envelope) {
         if envelope.id(line) == Some(Id::Null) && envelope.error.is_some() {
             return self.nameless(line, envelope);
@@ -336,7 +340,7 @@ impl Engine {
         }
     }
 
-    /// The number of the call an id may stand for.
+    /// Returns the call number for an id.
     fn call_id(&self, id: &Id<'_>) -> Option<u64> {
         match id {
             Id::Integer(number) => u64::try_from(*number).ok(),
@@ -379,7 +383,7 @@ impl Engine {
         Ok(())
     }
 
-    /// A message that cannot be used; the call it was for is told, where that can be known.
+    /// Handles a malformed message. Fails the call it was for, if known.
     fn broken(&self, line: &[u8], broken: &ScanError, wakers: &mut Vec<Waker>) {
         self.budget.pace().spend(line.len());
         self.tally.warn(Count::Broken, "a message that cannot be read was thrown away");

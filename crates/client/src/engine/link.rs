@@ -1,28 +1,28 @@
-//! What the engine asks of whatever carries its messages, and what it says of each of them.
+//! The interface between the engine and the link that carries its messages.
 
-/// The way to a server. A link is not a pair of streams: over HTTP each request has one of its own.
+/// A link to a server. Not a pair of streams: over HTTP each request has its own stream.
 pub(crate) trait Link: Send + Sync {
-    /// Takes one message. Never waits. Says where in the link's output it stands.
+    /// Queues one message without waiting. Returns its position in the link's output.
     fn submit(&self, message: Message<'_>) -> Result<Ticket, NotTaken>;
 
-    /// Nobody waits for this call any more. True where that is all the server needs to be told.
+    /// Abandons a call. Returns true if the server needs no further cancellation message.
     fn abandon(&self, id: u64) -> bool {
         let _ = id;
         false
     }
 
-    /// Whether any byte of the message may have left.
+    /// Reports whether any byte of the message may have been sent.
     fn may_have_left(&self, ticket: Ticket) -> bool;
 
-    /// Makes the link's task look at the clock again.
+    /// Makes the link's task check the deadlines again.
     fn wake(&self);
 }
 
-/// One message on its way out, in parts that together end with a line end.
+/// One outgoing message, in parts. The last part ends with a line ending.
 #[derive(Clone, Copy)]
 pub(crate) struct Message<'a> {
     pub parts: &'a [&'a [u8]],
-    /// What it asks for, where it is a request: a notification and a reply get no answer.
+    /// Target of the request; `None` for a notification or a reply.
     pub request: Option<Label<'a>>,
 }
 
@@ -32,43 +32,43 @@ impl Message<'_> {
     }
 }
 
-/// What a request is about, for links on which that is said beside the message.
+/// The target of a request, for links that repeat it outside the message.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Label<'a> {
     pub id: u64,
     pub effect: Effect,
     pub method: &'a str,
-    /// The tool, the prompt, the resource or the task.
+    /// The tool, prompt, resource or task.
     pub name: Option<&'a str>,
-    /// Arguments that are repeated beside the message, by the names they have there.
+    /// Arguments repeated in headers, by header name.
     pub mirrored: &'a [(String, String)],
 }
 
-/// Where in a link's output a message begins.
+/// The position of a message in a link's output.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Ticket(pub u64);
 
-/// Why a link did not take a message.
+/// The reason a link did not accept a message.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum NotTaken {
-    /// Too much waits already.
+    /// The queue is full.
     Full,
-    /// The server takes no more input.
+    /// The server accepts no more input.
     Broken,
-    /// We are closing.
+    /// The connection is closing.
     Closed,
-    /// It comes from within too many calls of the same kind.
+    /// The call is nested too deeply in in-process calls.
     TooDeep(usize),
 }
 
-/// Whether carrying a call out may change something, so that doing it twice matters.
+/// The side effects of a call. They decide whether executing it twice matters.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Effect {
     Reads,
     MayWrite,
 }
 
-/// Whether a message may have reached the server.
+/// The possible delivery of a message to the server.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Left {
     Perhaps,

@@ -1,10 +1,10 @@
-//! Ids, waiters, deadlines: the part of a connection that knows neither pipes nor methods.
+//! Ids, waiters and deadlines: the part of a connection that knows neither pipes nor methods.
 //!
-//! A call is a slot in a table and a few bytes handed to the link; there is no task, no channel and no timer per
-//! call. The link's own task brings what arrives ([`Engine::deliver`]) and the passing of time ([`Engine::expire`]).
+//! A call is a slot in a table and a few bytes passed to the link. There is no task, channel or timer per call. The
+//! link's own task delivers messages ([`Engine::deliver`]) and expires deadlines ([`Engine::expire`]).
 //!
-//! Correlate first, judge later: an answer whose id can be found always ends its call, if only with an error that says
-//! what is wrong with it.
+//! Responses are correlated before they are validated: a response with a recognizable id always ends its call, if only
+//! with an error that describes the problem.
 
 mod call;
 mod errands;
@@ -42,81 +42,81 @@ pub(crate) use link::{Effect, Label, Left, Link, Message, NotTaken, Ticket};
 use pool::Pool;
 use table::{Expired, Table, Waiting};
 
-/// How much of a puzzling line is worth showing.
+/// Maximum characters of an unexpected line in an error.
 const EXCERPT: usize = 120;
 
-/// What a server answered, raw.
+/// A raw result from the server.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Answer {
     /// The `result`, byte for byte.
     pub result: Raw,
-    /// Whether that is the end of it.
+    /// Kind of the result.
     pub kind: ResultKind,
 }
 
-/// What kind of result it is; before the stateless era there is only one.
+/// The kind of a result. Before the stateless era every result is complete.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum ResultKind {
-    /// The result.
+    /// The final result.
     Complete,
-    /// The server wants something first.
+    /// The server requires input first.
     InputRequired,
-    /// The server goes on by itself, and can be asked how far it is.
+    /// The server continues in the background and can be polled.
     Task,
 }
 
-/// What the engine must ask about the protocol, without knowing any method by name.
+/// The protocol knowledge the engine needs, without knowing any method by name.
 pub(crate) trait Dialect: Send + Sync {
-    /// A request from the server.
+    /// Handles a request from the server.
     fn request(&self, method: &str, params: Option<Raw>) -> Reply;
-    /// A notification from the server, and what of it concerns the calls.
+    /// Handles a notification from the server and returns its effect on calls.
     fn notification(&self, method: &str, params: Option<Raw>) -> Notice;
-    /// The message that withdraws a call.
+    /// Returns the message that cancels a call.
     fn cancellation(&self, id: u64, reason: &str) -> String;
-    /// What a `resultType` means, or that it means nothing.
+    /// Maps a `resultType` to its kind, or `None` if it is unknown.
     fn result_kind(&self, result_type: Option<&str>) -> Option<ResultKind>;
-    /// Whether several messages may come as one array.
+    /// Reports whether JSON-RPC batches are allowed.
     fn accepts_batches(&self) -> bool;
-    /// What was agreed on, once it was.
+    /// Returns the negotiated revision.
     fn revision(&self) -> Option<Revision>;
-    /// The server has begun anew and knows nothing of what it was told before.
+    /// Handles a server that has restarted and lost its state.
     fn begun_anew(&self, engine: &Arc<Engine>);
-    /// The server may have said something that did not arrive.
+    /// Handles messages from the server that may have been lost.
     fn have_missed(&self);
 }
 
-/// What a notification means for the calls in flight.
+/// The effect of a notification on calls in flight.
 pub(crate) enum Notice {
-    /// Nothing.
+    /// No effect.
     None,
-    /// A call has got on.
+    /// Progress of a call.
     Progress(Progress),
-    /// The server ends one of our calls by itself; its id.
+    /// The server ended one of the client's calls; its id.
     Ended(u64),
-    /// The server takes one of its own requests back; its id as text.
+    /// The server cancelled one of its own requests; its id as text.
     TakenBack(String),
-    /// It belongs to nothing that is there.
+    /// The notification matches no call or subscription.
     Stray,
 }
 
-/// What to do about a server's request.
+/// The response to a request from the server.
 pub(crate) enum Reply {
     Result(Raw),
     Refused(Refusal),
-    /// Answered when that is done.
+    /// Answered when the work is done.
     Later(Errand),
-    /// Not answered on the wire: a server of the stateless era may not ask.
+    /// Not answered: a server of the stateless era may not send requests.
     Unwanted,
-    /// Nothing a server would say.
+    /// The peer is not an MCP server.
     Nonsense(Nonsense),
 }
 
-/// The peer is no server; what gave it away.
+/// The peer is not an MCP server; the evidence.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Nonsense(pub &'static str);
 
-/// One call to be made.
+/// Parameters of a call.
 pub(crate) struct Request {
     pub timeout: Duration,
     pub timeout_max: Duration,
@@ -125,7 +125,7 @@ pub(crate) struct Request {
     pub when_dropped: WhenDropped,
 }
 
-/// What a request is about, as its caller says it.
+/// The target of a request.
 #[derive(Clone, Copy, Default)]
 pub(crate) struct Subject<'a> {
     pub method: &'a str,
@@ -133,22 +133,22 @@ pub(crate) struct Subject<'a> {
     pub mirrored: &'a [(String, String)],
 }
 
-/// What to tell the server when nobody waits any more.
+/// The action when a call is dropped.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum WhenDropped {
     Withdraw,
-    /// Nothing: `initialize` may not be withdrawn.
+    /// No action: `initialize` may not be cancelled.
     Forget,
 }
 
-/// One connection's calls.
+/// The calls of one connection.
 pub(crate) struct Engine {
     me: Weak<Engine>,
     errands: Errands,
-    /// Where questions are answered, whichever thread they arrive on.
+    /// Runtime on which server requests are answered, regardless of the thread they arrive on.
     runtime: Option<Handle>,
     lost: Notify,
-    /// Nanoseconds that the clocks have stood.
+    /// Total time the deadlines were paused, in nanoseconds.
     stood: AtomicU64,
     table: Mutex<Table>,
     link: Arc<dyn Link>,
@@ -156,10 +156,10 @@ pub(crate) struct Engine {
     onlooker: Onlooker,
     limits: Limits,
     results: Pool,
-    /// What this server may have in memory.
+    /// Memory budget of this server.
     budget: ServerBudget,
     pub tally: Tally,
-    /// What may explain an answer that does not come.
+    /// Possible explanation of a missing response.
     suspicion: Mutex<Option<String>>,
 }
 
@@ -190,7 +190,7 @@ impl Engine {
         })
     }
 
-    /// Takes a call in and gives it an id, which its request then carries. Dropped unsent, it leaves no trace.
+    /// Registers a call and assigns its id. Dropping the result without sending it removes the call.
     pub fn reserve(self: &Arc<Self>, request: Request) -> Result<Reserved, CallError> {
         let now = Instant::now();
         let hard = now + request.timeout_max;
@@ -204,7 +204,7 @@ impl Engine {
             reached: None,
             effect: request.effect,
             when_dropped: request.when_dropped,
-            // Until the link has said better: it may have left.
+            // Treated as possibly sent until the link reports otherwise.
             ticket: None,
             patience: self.limits.ask,
             detached: false,
@@ -214,8 +214,8 @@ impl Engine {
         Ok(Reserved { call: Call::new(Arc::clone(self), id), digits: Digits::of(id), earlier, effect })
     }
 
-    /// Sends a reserved call's request, whole and with its line end, and gives what to wait on. Dropping that
-    /// withdraws the call.
+    /// Sends the complete request of a reserved call, including its line ending, and returns the future of the call.
+    /// Dropping the future cancels the call.
     pub fn send(&self, reserved: Reserved, subject: Subject<'_>, parts: &[&[u8]]) -> Result<Call, CallError> {
         let Reserved { call, earlier, effect, .. } = reserved;
         let Subject { method, name, mirrored } = subject;
@@ -252,7 +252,7 @@ impl Engine {
         self.link.submit(message)
     }
 
-    /// Sends a message that gets no answer: a notification, a reply, a cancellation.
+    /// Sends a message that gets no response: a notification, a reply or a cancellation.
     pub fn post(&self, message: &str) {
         let message = Message { parts: &[message.as_bytes(), b"\n"], request: None };
         if self.submit(message) == Err(NotTaken::Full) {
@@ -260,12 +260,12 @@ impl Engine {
         }
     }
 
-    /// When the next call runs out of time. Remembers it as what the link's task has set its clock to.
+    /// Returns the time of the next deadline and records it as the time the link's task has armed its timer for.
     pub fn next_due(&self) -> Instant {
         self.table().arm()
     }
 
-    /// Ends every call whose time is up, and tells the server that nobody waits any more.
+    /// Ends every expired call and cancels it on the server.
     pub fn expire(&self, now: Instant, wakers: &mut Vec<Waker>) {
         let hint = self.suspicion();
         let expired = self.table().expire(now, hint.as_deref(), wakers);
@@ -282,7 +282,7 @@ impl Engine {
         }
     }
 
-    /// Withdraws every call that waits: the first step of closing.
+    /// Cancels all pending calls, as the first step of closing.
     pub fn withdraw_all(&self) {
         let ids = self.table().withdrawable();
         for id in ids {
@@ -290,19 +290,19 @@ impl Engine {
         }
     }
 
-    /// Lets the server know, in whichever way the link has, that nobody waits for a call any more.
+    /// Cancels a call on the server, in the way the link supports.
     fn withdraw(&self, id: u64, reason: &str) {
         if !self.link.abandon(id) {
             self.post(&self.dialect.cancellation(id, reason));
         }
     }
 
-    /// Ends every call because the server is gone, and refuses new ones from now on.
+    /// Ends all calls because the server is gone, and refuses new ones.
     pub fn lose(&self, gone: Gone) {
         self.lose_turned_away(None, gone);
     }
 
-    /// The same, where it is known of one call that the server has turned it away.
+    /// Like [`Engine::lose`], if the server is known to have rejected one of the calls.
     pub fn lose_turned_away(&self, call: Option<u64>, gone: Gone) {
         let (gone, mut wakers) = (self.account(gone), Vec::new());
         {
@@ -317,7 +317,7 @@ impl Engine {
         self.lost.notify_waiters();
     }
 
-    /// Ends every call because whatever would have brought the answers is gone. The connection itself goes on.
+    /// Ends all calls because the stream for their responses is lost. The connection stays open.
     pub fn lose_calls(&self, gone: Gone) {
         let mut wakers = Vec::new();
         let gone = self.account(gone);
@@ -325,7 +325,7 @@ impl Engine {
         wakers.into_iter().for_each(Waker::wake);
     }
 
-    /// Ends one call whose answer will not come.
+    /// Ends one call that will get no response.
     pub fn lose_call(&self, id: u64, gone: Gone, left: Left) {
         let mut wakers = Vec::new();
         let gone = self.account(gone);
@@ -340,17 +340,17 @@ impl Engine {
         wakers.into_iter().for_each(Waker::wake);
     }
 
-    /// How long a call may still wait; nothing once it does not.
+    /// Returns the time until a call's deadline, or `None` if it is not pending.
     pub fn time_left(&self, id: u64) -> Option<Duration> {
         self.table().time_left(id, Instant::now())
     }
 
-    /// Whether the server is gone for good.
+    /// Reports whether the server is gone for good.
     pub fn is_lost(&self) -> bool {
         self.table().closed_error().is_some()
     }
 
-    /// Resolves when the server is gone, to what a call would end with.
+    /// Waits until the server is gone and returns the error of calls from then on.
     pub async fn gone(&self) -> CallError {
         loop {
             let lost = self.lost.notified();
@@ -362,33 +362,33 @@ impl Engine {
         }
     }
 
-    /// What this server may have in memory: for whatever reads its messages.
+    /// Returns the memory budget of this server, for the readers of its messages.
     pub fn budget(&self) -> &ServerBudget {
         &self.budget
     }
 
-    /// Whom this is with, and what of it is nobody's business.
+    /// Returns the name, redactor and tap of the connection.
     pub fn onlooker(&self) -> &Onlooker {
         &self.onlooker
     }
 
-    /// The most recent thing that may explain why an answer does not come.
+    /// Returns the most recent possible explanation of a missing response.
     pub fn suspicion(&self) -> Option<String> {
         self.suspicion.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
-    /// Takes a sentence of ours, in which whatever the server said is [`Engine::excerpt`].
+    /// Records a possible explanation. Text from the server in it must come from [`Engine::excerpt`].
     fn suspect(&self, what: String) {
         *self.suspicion.lock().unwrap_or_else(PoisonError::into_inner) = Some(what);
     }
 
-    /// Some of what the server said, escaped and without its secrets. Our own words are not looked through: a secret
+    /// Returns an excerpt of text from the server, escaped and redacted. Only the server's text is redacted: a secret
     /// may be an ordinary word.
     fn excerpt(&self, said: &Untrusted) -> String {
         self.onlooker.redactor.redact_cut(&said.shortened(EXCERPT).to_string()).into_owned()
     }
 
-    /// How the server was lost, as everybody may know it.
+    /// Prepares the details of a lost server for display, redacted.
     fn account(&self, gone: Gone) -> Arc<Gone> {
         let suspicion = self.suspicion().filter(|suspicion| gone.hint.as_ref() == Some(suspicion));
         let mut gone = gone.masked(&self.onlooker.redactor);
@@ -396,7 +396,7 @@ impl Engine {
         Arc::new(gone)
     }
 
-    /// What a call made now ends with. Between the first sign of the end and its full account, the sign must do.
+    /// Returns the error for a call made now. Until the full details are known it contains only `sign`.
     fn lost_by(&self, sign: GoneCause) -> CallError {
         let known = self.table().closed_error();
         known.unwrap_or_else(|| {
@@ -404,12 +404,12 @@ impl Engine {
         })
     }
 
-    /// Ends one call with an answer's shortcomings.
+    /// Ends one call with an error, redacted.
     fn fail(&self, id: u64, error: CallError, wakers: &mut Vec<Waker>) -> bool {
         self.table().finish(id, Err(error.masked(&self.onlooker.redactor)), wakers)
     }
 
-    /// Ends one call with a sentence of ours about what came for it.
+    /// Ends one call with a protocol error in the client's own words.
     fn fail_saying(&self, id: u64, what: String, wakers: &mut Vec<Waker>) -> bool {
         self.table().finish(id, Err(CallError::Protocol(what)), wakers)
     }
@@ -425,22 +425,22 @@ impl From<TooComplex> for CallError {
     }
 }
 
-/// A call that has an id and has not been sent.
+/// A call with an id that has not been sent.
 pub(crate) struct Reserved {
     call: Call,
     digits: Digits,
-    /// Its deadline comes before what the link's task has set its clock to.
+    /// The deadline is earlier than the armed timer of the link's task.
     earlier: bool,
     effect: Effect,
 }
 
 impl Reserved {
-    /// The id.
+    /// Returns the id.
     pub fn number(&self) -> u64 {
         self.call.id()
     }
 
-    /// A copy of the id's text, to be put into the request.
+    /// Returns the id as text, for the request.
     pub fn id(&self) -> Digits {
         self.digits
     }

@@ -1,4 +1,4 @@
-//! The engine against a model of it: whatever order calls, answers, nonsense, drops, deadlines and the end come in,
+//! Model test of the engine: for any order of calls, responses, malformed messages, drops, deadlines and disconnection,
 //! each call has exactly one outcome, and it is its own.
 
 use std::collections::BTreeMap;
@@ -21,7 +21,7 @@ use crate::limits::Limits;
 use crate::services::Services;
 use crate::tap::Onlooker;
 
-/// A link that keeps what it is given. Everything has left but what came after `stuck`.
+/// A link that records its messages. Messages with an even ticket may have been sent.
 #[derive(Default)]
 struct Kept(Mutex<Vec<String>>);
 
@@ -44,12 +44,12 @@ enum Event {
     Call {
         may_write: bool,
     },
-    /// Answers the nth call that waits; which way says how the answer is written.
+    /// Responds to the nth pending call; `how` selects the form of the response.
     Answer {
         which: usize,
         how: How,
     },
-    /// An answer to a call that has ended, or never was.
+    /// A response to a call that has ended or never existed.
     Stray(u64),
     Drop(usize),
     Progress(usize),
@@ -83,12 +83,12 @@ fn event() -> impl Strategy<Value = Event> {
     ]
 }
 
-/// A call that was made and has not been seen to end.
+/// A call without an observed outcome.
 struct Made {
     call: Pin<Box<Call>>,
     may_write: bool,
     ticket: u64,
-    /// What it must end as, once that is settled.
+    /// The expected outcome, once it is determined.
     expected: Option<&'static str>,
 }
 
@@ -135,7 +135,7 @@ impl World {
                 let (line, word) = written(id, how);
                 self.engine.deliver(line.as_bytes(), &mut wakers).unwrap();
                 self.settle(id, word);
-                // A second answer, whatever it says, changes nothing.
+                // A second response changes nothing.
                 let again = format!(r#"{{"id":{id},"error":{{"code":1,"message":"again"}}}}"#);
                 self.engine.deliver(again.as_bytes(), &mut wakers).unwrap();
             }
@@ -199,7 +199,7 @@ impl World {
         assert!(self.calls.insert(id, made).is_none(), "an id was used again");
     }
 
-    /// Every call is where the model says.
+    /// Checks that every call is in the state of the model.
     fn check(&mut self) {
         let mut context = Context::from_waker(Waker::noop());
         let mut ended = Vec::new();

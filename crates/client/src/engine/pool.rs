@@ -1,7 +1,7 @@
-//! Memory for large results, used again instead of being given back and asked for anew.
+//! Reuse of buffers for large results.
 //!
-//! An allocator returns what is freed at the end of its heap to the system, and a result of some size then costs as
-//! many page faults as it has pages, every time.
+//! An allocator returns freed memory at the end of its heap to the system. A large result would then cost one page
+//! fault per page, every time.
 
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -9,12 +9,12 @@ use bytes::Bytes;
 
 use crate::budget::{BudgetExceeded, COUNTED_FROM, ServerBudget, charged};
 
-/// Results from this size on are worth it.
+/// Minimum size of a pooled buffer.
 const LARGE: usize = COUNTED_FROM;
-/// Bytes kept in all.
+/// Maximum bytes of unused buffers.
 const KEPT: usize = 4 << 20;
 
-/// Buffers that are not in use.
+/// Unused buffers.
 #[derive(Clone, Default)]
 pub(super) struct Pool(Arc<Mutex<Free>>);
 
@@ -25,7 +25,7 @@ struct Free {
 }
 
 impl Pool {
-    /// A copy of these bytes, counted in a budget where they are many.
+    /// Copies bytes. A large copy is charged to the budget.
     pub fn copy(&self, bytes: &[u8], budget: &ServerBudget) -> Result<Bytes, BudgetExceeded> {
         if bytes.len() < LARGE {
             return Ok(Bytes::copy_from_slice(bytes));
@@ -38,7 +38,7 @@ impl Pool {
 
     fn take(&self, length: usize) -> Vec<u8> {
         let mut free = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        // The last one back is the one most likely still in the cache.
+        // The last buffer returned is most likely still in the CPU cache.
         let fits = free.buffers.iter().rposition(|buffer| (length..=4 * length).contains(&buffer.capacity()));
         match fits {
             Some(index) => {
@@ -54,7 +54,7 @@ impl Pool {
     }
 }
 
-/// A buffer in use; it goes home when the last result that points into it is dropped.
+/// A buffer in use. It returns to the pool when the last result that refers to it is dropped.
 struct Lent {
     buffer: Vec<u8>,
     home: Arc<Mutex<Free>>,

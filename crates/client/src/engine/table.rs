@@ -1,6 +1,6 @@
-//! The calls in flight: a slab whose ids carry a generation, so that a late answer never finds another call.
+//! The calls in flight: a slab whose ids carry a generation, so that a late response never matches another call.
 //!
-//! Pure: no clock, no I/O. Everything that becomes ready is handed out as wakers, to be woken when the lock is gone.
+//! Pure: no clock, no I/O. Wakers of ended calls are returned, to be woken after the lock is released.
 
 use std::sync::Arc;
 use std::task::{Poll, Waker};
@@ -12,9 +12,9 @@ use super::{Answer, Effect, Left, Ticket, WhenDropped};
 use crate::error::{CallError, Gone, TimeLimit};
 use crate::options::ProgressSink;
 
-/// Bits of an id that say which slot; the others count how often the slot was used.
+/// Bits of an id that select the slot. The others count how often the slot was used.
 const SLOT_BITS: u32 = 20;
-/// Ids stay below 2^51, so that every JSON implementation keeps them exact.
+/// Ids stay below 2^51, so that every JSON implementation represents them exactly.
 const GENERATIONS: u32 = (1 << 31) - 1;
 
 pub(super) type Outcome = Result<Answer, CallError>;
@@ -22,13 +22,13 @@ pub(super) type Outcome = Result<Answer, CallError>;
 pub(super) struct Table {
     slots: Vec<Slot>,
     free: Vec<u32>,
-    /// Calls that may be waiting at once.
+    /// Maximum pending calls.
     limit: usize,
-    /// No call runs out of time before this.
+    /// No call expires before this time.
     due: Instant,
-    /// What the link's task last set its clock to.
+    /// Time the link's task last armed its timer for.
     armed: Instant,
-    /// Who stops the clocks at present, and since when they stand.
+    /// Number of active pauses of the deadlines, and the start of the pause.
     stops: usize,
     stopped_since: Option<Instant>,
     closed: Option<Arc<Gone>>,
@@ -45,27 +45,27 @@ enum State {
     Done(Outcome),
 }
 
-/// A call that waits for its answer.
+/// A pending call.
 pub(super) struct Waiting {
     pub waker: Option<Waker>,
     pub since: Instant,
-    /// What progress sets the soft deadline to, from then on.
+    /// Idle timeout, restarted by progress.
     pub idle: Duration,
     pub soft: Instant,
     pub hard: Instant,
     pub progress: Option<ProgressSink>,
-    /// How far it had got by the last report.
+    /// Value of the last progress report.
     pub reached: Option<f64>,
     pub effect: Effect,
     pub when_dropped: WhenDropped,
     pub ticket: Option<Ticket>,
-    /// For how much longer its clock may be stopped.
+    /// Remaining time its deadlines may be paused.
     pub patience: Duration,
-    /// Nobody waits for its outcome.
+    /// No future waits for its outcome.
     pub detached: bool,
 }
 
-/// A call whose time was up.
+/// A call that timed out.
 pub(super) struct Expired {
     pub id: u64,
     pub limit: TimeLimit,
@@ -88,7 +88,7 @@ impl Table {
         }
     }
 
-    /// Takes a call in. Gives its id, and whether its deadline comes before what the clock is set to.
+    /// Adds a call. Returns its id, and whether its deadline is earlier than the armed timer.
     pub fn insert(&mut self, waiting: Waiting) -> Result<(u64, bool), CallError> {
         if let Some(gone) = &self.closed {
             return Err(CallError::ServerGone(Arc::clone(gone)));
@@ -108,14 +108,14 @@ impl Table {
         Ok((id_of(slot.generation, index), soft < self.armed))
     }
 
-    /// Notes where in the link's output the call stands.
+    /// Records the call's position in the link's output.
     pub fn sent(&mut self, id: u64, ticket: Ticket) {
         if let Some(State::Waiting(waiting)) = self.find(id) {
             waiting.ticket = Some(ticket);
         }
     }
 
-    /// Gives a waiting call its outcome. False when no such call waits.
+    /// Sets the outcome of a pending call. Returns false if the call is not pending.
     pub fn finish(&mut self, id: u64, outcome: Outcome, wakers: &mut Vec<Waker>) -> bool {
         let Some(state @ State::Waiting(_)) = self.find(id) else { return false };
         if let State::Waiting(waiting) = std::mem::replace(state, State::Done(outcome)) {
@@ -127,7 +127,7 @@ impl Table {
         true
     }
 
-    /// Lets a call go on with nobody waiting for it.
+    /// Lets a call continue without a waiter.
     pub fn detach(&mut self, id: u64) {
         match self.find(id) {
             Some(State::Waiting(waiting)) => waiting.detached = true,
@@ -135,14 +135,13 @@ impl Table {
         }
     }
 
-    /// Stops every clock: a person is being asked.
+    /// Pauses all deadlines while the user is prompted.
     pub fn stop_clocks(&mut self, now: Instant) {
         self.stops += 1;
         self.stopped_since.get_or_insert(now);
     }
 
-    /// Takes one stop back. The last one sets every clock going again, later by what it stood, and says how long that
-    /// was.
+    /// Ends one pause. The last one extends all deadlines by the length of the pause and returns that length.
     pub fn restart_clocks(&mut self, now: Instant) -> Duration {
         self.stops -= 1;
         if self.stops > 0 {
@@ -156,12 +155,12 @@ impl Table {
             waiting.hard += stood;
             waiting.patience -= stood;
         }
-        // Found out anew when the clock rings.
+        // Recalculated when the timer fires.
         self.due = now;
         now.saturating_duration_since(since)
     }
 
-    /// Takes a call's outcome, or leaves a waker for it.
+    /// Takes a call's outcome, or registers a waker.
     pub fn poll(&mut self, id: u64, waker: &Waker) -> Poll<Outcome> {
         match self.find(id) {
             Some(State::Waiting(waiting)) => {
@@ -175,12 +174,12 @@ impl Table {
                 Some(State::Done(outcome)) => Poll::Ready(outcome),
                 _ => Poll::Pending,
             },
-            // Polled after its end; a future need not be sensible then.
+            // Polled after completion; any result is allowed.
             _ => Poll::Pending,
         }
     }
 
-    /// Removes a call. Says what to tell the server if it still waited.
+    /// Removes a call. Returns the action for its server if it was pending.
     pub fn remove(&mut self, id: u64) -> Option<WhenDropped> {
         match self.release(id)? {
             State::Waiting(waiting) => Some(waiting.when_dropped),
@@ -188,8 +187,8 @@ impl Table {
         }
     }
 
-    /// Restarts a call's clock and gives who takes its progress. `None` when no such call waits for any, or when it is no
-    /// progress: each is to be no less than the one before.
+    /// Restarts a call's idle timeout and returns its progress sink. Returns `None` if the call is not pending, has no
+    /// sink, or if the value has decreased.
     pub fn progress(&mut self, id: u64, reached: f64, now: Instant) -> Option<ProgressSink> {
         let Some(State::Waiting(waiting)) = self.find(id) else { return None };
         let sink = waiting.progress.clone()?;
@@ -201,19 +200,19 @@ impl Table {
         Some(sink)
     }
 
-    /// When the clock must ring next.
+    /// Returns the time of the next deadline and records it as armed.
     pub fn arm(&mut self) -> Instant {
         self.armed = self.due;
         self.due
     }
 
-    /// Ends the calls whose time is up, and finds out when the next one's will be.
+    /// Ends expired calls and determines the next deadline.
     pub fn expire(&mut self, now: Instant, hint: Option<&str>, wakers: &mut Vec<Waker>) -> Vec<Expired> {
         let mut expired = Vec::new();
         self.due = far_from_now();
         for (index, slot) in self.slots.iter_mut().enumerate() {
             let State::Waiting(waiting) = &mut slot.state else { continue };
-            // While the clocks stand, a call still has all the patience that is left to it.
+            // During a pause a call's deadline is extended by all of its remaining patience.
             let grace = if self.stopped_since.is_some() { waiting.patience } else { Duration::ZERO };
             if now < waiting.soft + grace {
                 self.due = self.due.min(waiting.soft + grace);
@@ -236,7 +235,7 @@ impl Table {
         expired
     }
 
-    /// The calls to withdraw when the connection closes.
+    /// Returns the calls to cancel when the connection closes.
     pub fn withdrawable(&self) -> Vec<u64> {
         let waiting = self.slots.iter().enumerate().filter_map(|(index, slot)| match &slot.state {
             State::Waiting(waiting) if waiting.when_dropped == WhenDropped::Withdraw => {
@@ -247,14 +246,14 @@ impl Table {
         waiting.collect()
     }
 
-    /// Ends every call and refuses new ones. A call that may have left and may have changed something has an unknown
-    /// outcome; any other can be made again.
+    /// Ends all calls and refuses new ones. A call that may have been sent and may have side effects has an unknown
+    /// outcome; any other can be retried.
     pub fn close(&mut self, gone: Arc<Gone>, may_have_left: impl Fn(Ticket) -> bool, wakers: &mut Vec<Waker>) {
         self.lose_all(&gone, may_have_left, wakers);
         self.closed.get_or_insert(gone);
     }
 
-    /// Ends every call, and goes on taking new ones.
+    /// Ends all calls and continues to accept new ones.
     pub fn lose_all(&mut self, gone: &Arc<Gone>, may_have_left: impl Fn(Ticket) -> bool, wakers: &mut Vec<Waker>) {
         let mut unattended = Vec::new();
         for (index, slot) in self.slots.iter_mut().enumerate() {
@@ -272,14 +271,14 @@ impl Table {
         }
     }
 
-    /// Ends one call that waits.
+    /// Ends one pending call.
     pub fn lose(&mut self, id: u64, gone: &Arc<Gone>, left: Left, wakers: &mut Vec<Waker>) {
         let Some(State::Waiting(waiting)) = self.find(id) else { return };
         let error = lost(waiting.effect, left, gone);
         self.finish(id, Err(error), wakers);
     }
 
-    /// How long a call may still wait.
+    /// Returns the time until a call's soft deadline.
     pub fn time_left(&mut self, id: u64, now: Instant) -> Option<Duration> {
         match self.find(id) {
             Some(State::Waiting(waiting)) => Some(waiting.soft.saturating_duration_since(now)),
@@ -287,7 +286,7 @@ impl Table {
         }
     }
 
-    /// What a call made now would end with, once the connection is closed.
+    /// Returns the error for a new call, if the connection is closed.
     pub fn closed_error(&self) -> Option<CallError> {
         self.closed.as_ref().map(|gone| CallError::ServerGone(Arc::clone(gone)))
     }
@@ -321,7 +320,7 @@ fn id_of(generation: u32, index: u32) -> u64 {
     u64::from(generation) << SLOT_BITS | u64::from(index)
 }
 
-/// Later than any deadline, and still a time the clock can be set to.
+/// Returns a time later than any deadline that a timer can still represent.
 fn far_from_now() -> Instant {
     Instant::now() + Duration::from_secs(86_400 * 365)
 }
@@ -408,10 +407,10 @@ mod tests {
         table.restart_clocks(at(510));
         assert!(table.expire(at(511), None, &mut Vec::new()).is_empty(), "somebody still asks");
         table.restart_clocks(at(550));
-        // 540 seconds it stood, so that of the 30 there are 20 left.
+        // Paused for 540 seconds, so 20 of the 30 are left.
         assert!(table.expire(at(569), None, &mut Vec::new()).is_empty());
         table.stop_clocks(at(569));
-        // Of ten minutes' patience 60 seconds are left.
+        // 60 of the 600 seconds of patience are left.
         assert!(table.expire(at(629), None, &mut Vec::new()).is_empty());
         assert_eq!(table.expire(at(631), None, &mut Vec::new()).len(), 1);
         assert!(matches!(table.poll(id, Waker::noop()), Poll::Ready(Err(CallError::TimedOut { .. }))));

@@ -1,4 +1,4 @@
-//! The eras that begin with `initialize` (2024-11-05 to 2025-11-25).
+//! The revisions that start with `initialize` (2024-11-05 to 2025-11-25).
 
 use std::sync::Arc;
 
@@ -10,14 +10,14 @@ use crate::desk::Desk;
 use crate::engine::{Effect, Engine, Request, Subject, WhenDropped};
 use crate::error::ConnectCause;
 
-/// The parameters of `initialize`: the newest revision this era has.
+/// Returns the params of `initialize`, with the newest revision of this era.
 pub(crate) fn initialize_params(desk: &Desk) -> String {
     let revision = Revision::LATEST_HANDSHAKE;
     let capabilities = desk.capabilities(revision);
     format!(r#"{{"protocolVersion":"{revision}","capabilities":{capabilities},"clientInfo":{CLIENT_INFO}}}"#)
 }
 
-/// Tells a server from which level on its logs are wanted, if they are. Nobody waits for its answer.
+/// Requests logs at the wanted level, if any. Does not wait for the response.
 pub(crate) fn ask_for_logs(engine: &Arc<Engine>, desk: &Desk) {
     let Some(level) = desk.level() else { return };
     let limit = desk.limits().call;
@@ -38,7 +38,7 @@ pub(crate) fn ask_for_logs(engine: &Arc<Engine>, desk: &Desk) {
     }
 }
 
-/// Reads the answer to `initialize`. A server may choose an older revision, but not one of another era.
+/// Decodes the result of `initialize`. A server may choose an older revision, but not one of another era.
 pub(crate) fn judge_initialize(result: Raw, bounds: &Bounds) -> Result<(Revision, InitializeResult), ConnectCause> {
     let result = InitializeResult::view(result, bounds).map_err(|error| match error {
         DecodeError::TooComplex(bound) => {

@@ -1,4 +1,5 @@
-//! What differs by revision above the transport: what a request carries, what a server may send, and which era it is.
+//! Differences between revisions above the transport: request metadata, allowed server messages, and detection of the
+//! era.
 
 mod handshake;
 mod negotiate;
@@ -21,10 +22,10 @@ pub(crate) const DISCOVER: &str = "server/discover";
 pub(crate) const INITIALIZE: &str = "initialize";
 pub(crate) const INITIALIZED: &str = r#"{"jsonrpc":"2.0","method":"notifications/initialized"}"#;
 
-/// What we call ourselves.
+/// The client's name and version, as JSON.
 const CLIENT_INFO: &str = concat!(r#"{"name":"wharf","version":""#, env!("CARGO_PKG_VERSION"), r#""}"#);
 
-/// The manners of one connection: undecided until a revision has been agreed on.
+/// Protocol state of one connection. Undecided until a revision has been negotiated.
 pub(crate) struct Manners {
     revision: OnceLock<Revision>,
     observer: Option<Arc<dyn Observer>>,
@@ -45,8 +46,8 @@ impl Manners {
         self.revision.get().map(|revision| revision.era())
     }
 
-    /// `notifications/cancelled`: before the stateless era a server takes its own requests back by it; since then it has
-    /// none, and ends a subscription so.
+    /// Handles `notifications/cancelled`. In the handshake era it cancels a server request; in the stateless era it
+    /// ends a subscription.
     fn cancelled(&self, params: Option<&Raw>) -> Notice {
         #[derive(serde::Deserialize)]
         #[serde(rename_all = "camelCase")]
@@ -70,10 +71,10 @@ impl Manners {
 impl Dialect for Manners {
     fn request(&self, method: &str, params: Option<Raw>) -> Reply {
         match (self.era(), method) {
-            // Only a client says these: whatever sends them back is an echo, such as `cat`.
+            // Only clients send these: the peer echoes its input, like `cat`.
             (_, DISCOVER | INITIALIZE) => Reply::Nonsense(Nonsense("it sends back what it is sent")),
             (Some(Era::Stateless), _) => Reply::Unwanted,
-            // Also before and during the handshake (2025-11-25, basic/lifecycle).
+            // Also allowed before and during the handshake (2025-11-25, basic/lifecycle).
             (_, "ping") => Reply::Result(Raw::empty_object()),
             _ => match self.desk.consider(method, params) {
                 Ok(errand) => Reply::Later(errand),
@@ -110,7 +111,8 @@ impl Dialect for Manners {
     }
 
     fn result_kind(&self, result_type: Option<&str>) -> Option<ResultKind> {
-        // Before the stateless era the word has no meaning, and until it is settled any answer is judged by its shape.
+        // `resultType` has no meaning before the stateless era. Until the revision is negotiated, the caller validates
+        // the result.
         if self.era() != Some(Era::Stateless) {
             return Some(ResultKind::Complete);
         }
@@ -140,7 +142,7 @@ impl Dialect for Manners {
     }
 }
 
-/// What a server that knows no common revision says it speaks.
+/// Returns the revisions that a server lists in an unsupported-revision error.
 pub(crate) fn supported_by(error: &RpcError) -> Vec<String> {
     let data = error.data.clone().and_then(|data| UnsupportedRevision::view(data, &Bounds::default()).ok());
     data.unwrap_or_default().supported

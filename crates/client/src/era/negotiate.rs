@@ -1,4 +1,4 @@
-//! What the answer to the probe says about a server: the decision table of automatic negotiation, as pure functions.
+//! Evaluation of the probe's result: the decision table of automatic negotiation, as pure functions.
 
 use wharf_spec::Untrusted;
 use wharf_wire::{Bounds, DiscoverResult, Era, Revision, RpcError, View, code};
@@ -7,20 +7,20 @@ use super::supported_by;
 use crate::engine::Answer;
 use crate::error::{CallError, ConnectCause};
 
-/// What to do after the probe.
+/// The next step after the probe.
 #[derive(Debug)]
 pub(crate) enum Verdict {
     /// The server speaks this stateless revision.
     Stateless(Revision, Box<DiscoverResult>),
-    /// Ask once more, naming this revision.
+    /// Probe again with this revision.
     AskAgain(Revision),
-    /// Begin the handshake; the reason, for the trace.
+    /// Start the handshake; the reason, for the trace.
     Handshake(String),
-    /// Neither era will do.
+    /// Neither era is possible.
     Hopeless(ConnectCause),
 }
 
-/// Judges an answer to `server/discover` that named `asked`. Whoever got no answer at all decides without this.
+/// Evaluates the outcome of a `server/discover` that named `asked`. Not used if the probe timed out.
 pub(crate) fn judge_probe(
     outcome: Result<Answer, CallError>,
     asked: Revision,
@@ -30,7 +30,7 @@ pub(crate) fn judge_probe(
     match outcome {
         Ok(answer) => match DiscoverResult::view(answer.result, bounds) {
             Ok(found) if found.result_type == "complete" => judge_discovered(found),
-            // Servers that answer anything with success exist; only a discovery result says what it must.
+            // Some servers answer every request with success; only a valid discovery result counts as evidence.
             _ => Verdict::Handshake("answered, but not with a discovery result".to_owned()),
         },
         Err(CallError::Refused(error)) => judge_refusal(error, asked, again),
@@ -64,7 +64,8 @@ fn judge_refusal(error: RpcError, asked: Revision, again: bool) -> Verdict {
                 None => Verdict::Hopeless(ConnectCause::NoCommonRevision(named)),
             }
         }
-        // A server that knows these codes is of the stateless era; on a correct probe they cannot occur, so it is said aloud.
+        // Only servers of the stateless era use these codes. They cannot occur on a correct probe, so they are
+        // reported.
         code::MISSING_CAPABILITY | code::HEADER_MISMATCH => Verdict::Hopeless(ConnectCause::Refused(error)),
         other => Verdict::Handshake(format!("answered with error {other}: {}", message.shortened(120))),
     }

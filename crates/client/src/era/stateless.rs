@@ -1,11 +1,11 @@
-//! The era without a handshake (2026-07-28): every request says who sends it, in its `_meta`.
+//! The era without a handshake (2026-07-28): every request identifies the client in its `_meta`.
 
 use wharf_wire::Revision;
 
 use super::CLIENT_INFO;
 use crate::desk::Desk;
 
-/// The members of `_meta` that every request carries (2026-07-28, basic/index), without the braces.
+/// Returns the `_meta` members of every request (2026-07-28, basic/index), without the braces.
 pub(crate) fn meta_members(revision: Revision, desk: &Desk) -> String {
     let capabilities = desk.capabilities(revision);
     let level = desk.services().log_level.filter(|_| desk.services().logs.is_some());
@@ -15,7 +15,7 @@ pub(crate) fn meta_members(revision: Revision, desk: &Desk) -> String {
     )
 }
 
-/// The parameters of `server/discover`, which is also the probe for this era.
+/// Returns the params of `server/discover`, which is also the probe for this era.
 pub(crate) fn discover_params(revision: Revision, desk: &Desk) -> String {
     format!(r#"{{"_meta":{{{}}}}}"#, meta_members(revision, desk))
 }

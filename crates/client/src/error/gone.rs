@@ -1,4 +1,4 @@
-//! How a server was lost.
+//! Details of a lost server.
 
 use std::fmt;
 use std::io;
@@ -9,26 +9,26 @@ use wharf_net::NotAuthorized;
 use super::{Hint, Seconds, wants_login};
 use wharf_guard::Exit;
 
-/// How a server was lost, with the evidence there is.
+/// Details of a lost server: its cause and the available evidence.
 #[derive(Debug, Clone)]
 pub struct Gone {
-    /// What was noticed.
+    /// The observed cause.
     pub cause: GoneCause,
-    /// How its process ended, where it did.
+    /// Exit status of the process, if it ended.
     pub exit: Option<Exit>,
-    /// The last lines it wrote to stderr: untrusted text.
+    /// The last lines the server wrote to stderr. Untrusted.
     pub stderr: Vec<String>,
-    /// What else may explain it, such as output that was no message; escaped.
+    /// Further evidence, such as output that was not a message. Escaped.
     pub hint: Option<String>,
 }
 
 impl Gone {
-    /// An account with nothing but its cause.
+    /// Creates a value with only a cause.
     pub(crate) fn because(cause: GoneCause) -> Self {
         Self { cause, exit: None, stderr: Vec::new(), hint: None }
     }
 
-    /// Whether meeting the server again the same way is out of the question.
+    /// Reports whether a reconnect with the same negotiation result cannot succeed.
     pub(crate) fn is_final(&self) -> bool {
         match &self.cause {
             GoneCause::Changed | GoneCause::NotMcp(_) => true,
@@ -37,7 +37,7 @@ impl Gone {
         }
     }
 
-    /// Why nobody knows us there, where that is how it was lost.
+    /// Returns the authorization failure, if that is the cause.
     pub fn not_authorized(&self) -> Option<&NotAuthorized> {
         match &self.cause {
             GoneCause::NotAuthorized(why) => Some(why),
@@ -45,50 +45,50 @@ impl Gone {
         }
     }
 
-    /// Whether a login would help.
+    /// Reports whether a login would help.
     pub fn needs_login(&self) -> bool {
         matches!(&self.cause, GoneCause::NotAuthorized(why) if wants_login(401, Some(why)))
     }
 }
 
-/// What was noticed when a server was lost.
+/// The observed cause of losing a server.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum GoneCause {
-    /// Its process ended.
+    /// The process ended.
     Exited,
-    /// It closed its output.
+    /// The server closed its output.
     ClosedOutput,
-    /// It closed its input.
+    /// The server closed its input.
     ClosedInput,
-    /// It left its input unread for this long.
+    /// The server did not read its input for this long.
     StoppedReading(Duration),
-    /// It wrote one endless line.
+    /// The server wrote a line without end.
     EndlessLine,
-    /// It does not speak the protocol at all; what was seen instead.
+    /// The server does not speak MCP; a description of its output.
     NotMcp(&'static str),
-    /// Reading from it failed.
+    /// Reading the server's output failed.
     Unreadable(io::ErrorKind),
-    /// It cannot be reached; nothing was sent.
+    /// The server cannot be reached. The request was not sent.
     Unreachable {
-        /// What was noticed.
+        /// Description of the failure.
         what: String,
-        /// Whether that may pass by itself.
+        /// True if the failure may be transient.
         passing: bool,
     },
-    /// The answer broke off, or the stream that was to bring it.
+    /// The response or the stream carrying it was interrupted; a description.
     Cut(String),
-    /// It answered with this HTTP status, which says nothing about what became of the call.
+    /// The server returned this HTTP status, which leaves the outcome of the call unknown.
     Status(u16),
-    /// It has forgotten the session the call belonged to.
+    /// The server no longer knows the session of the call.
     SessionExpired,
-    /// It does not take who we are any more, or nobody can tell at present who we are.
+    /// The server rejects the credentials, or the authorizer cannot provide any.
     NotAuthorized(NotAuthorized),
-    /// It does not speak any more what was agreed on.
+    /// The server no longer speaks the negotiated revision.
     Changed,
-    /// It stopped serving.
+    /// The server stopped serving.
     Stopped,
-    /// We closed the connection.
+    /// The client closed the connection.
     Closed,
 }
 

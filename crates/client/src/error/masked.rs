@@ -1,7 +1,7 @@
-//! Errors without the secrets of the server they are about.
+//! Removal of a server's secrets from errors about it.
 //!
-//! Done once, where an error comes into being, so that whoever shows it need not think of it. A server's own code and
-//! data stay as they are: they are handed on and not shown.
+//! Applied once, where an error is created, so that the code that displays it does not have to. An error's code and
+//! data from the server are left unchanged: they are forwarded, not displayed.
 
 use std::sync::Arc;
 
@@ -11,7 +11,7 @@ use wharf_spec::Redactor;
 use super::{CallError, ConnectCause, Gone, GoneCause};
 
 impl CallError {
-    /// The same without secrets in its texts.
+    /// Redacts secrets in the error's texts.
     pub(crate) fn masked(mut self, redactor: &Redactor) -> Self {
         if redactor.is_empty() {
             return self;
@@ -34,7 +34,7 @@ impl CallError {
 }
 
 impl ConnectCause {
-    /// The same without secrets in its texts.
+    /// Redacts secrets in the error's texts.
     pub(crate) fn masked(mut self, redactor: &Redactor) -> Self {
         if redactor.is_empty() {
             return self;
@@ -59,7 +59,7 @@ impl ConnectCause {
 }
 
 impl Gone {
-    /// The same without secrets in its texts.
+    /// Redacts secrets in the texts.
     pub(crate) fn masked(mut self, redactor: &Redactor) -> Self {
         match &mut self.cause {
             GoneCause::Unreachable { what, .. } | GoneCause::Cut(what) => mask(what, redactor),

@@ -1,5 +1,5 @@
-//! Tool calls whose arguments are repeated in headers (2026-07-28, Streamable HTTP): who asks for what has to be known
-//! from the list of tools before the first call.
+//! Tool calls with arguments repeated in headers (2026-07-28, Streamable HTTP). The tool list must be known before the
+//! first call.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -16,7 +16,7 @@ use crate::options::CallOptions;
 use crate::request::{Outgoing, tool_members, tool_name};
 use crate::transport::Mirroring;
 
-/// What the tools of one server want repeated.
+/// The header requirements of one server's tools.
 pub(crate) struct Mirror {
     mirroring: Mirroring,
     learned: Mutex<Option<Learned>>,
@@ -24,7 +24,7 @@ pub(crate) struct Mirror {
 
 struct Learned {
     tools: Arc<Tools>,
-    /// How often the tools had been said to change by then.
+    /// Number of tool list changes when the list was requested.
     changes: u64,
 }
 
@@ -32,7 +32,7 @@ type Tools = HashMap<String, Wish>;
 
 enum Wish {
     Headers(Vec<Mirrored>),
-    /// The tool cannot be called; why.
+    /// The tool cannot be called; the reason.
     Withheld(String),
 }
 
@@ -41,8 +41,8 @@ impl Mirror {
         Self { mirroring, learned: Mutex::default() }
     }
 
-    /// Learns what a list of tools says that was asked for after so many changes, and takes out of it what cannot be
-    /// called.
+    /// Records the header requirements of a tool list, and withholds tools that cannot be called. `changes` is the
+    /// number of tool list changes when the list was requested.
     pub fn learn(&self, listing: &mut Listing<ToolDefinition>, changes: u64, bounds: &Bounds) {
         let mut tools = Tools::new();
         let Listing { items, withheld, .. } = listing;
@@ -73,14 +73,14 @@ impl Mirror {
         }
     }
 
-    /// What is known, if the tools have not changed since.
+    /// Returns the known requirements, if the tools have not changed since.
     fn known(&self, changes: u64) -> Option<Arc<Tools>> {
         let learned = self.learned.lock().unwrap_or_else(PoisonError::into_inner);
         learned.as_ref().filter(|learned| learned.changes == changes).map(|learned| learned.tools.clone())
     }
 }
 
-/// The places in the server's list of what is left when some items have been taken out.
+/// Iterator over the positions in the server's list that are not withheld.
 struct Places {
     taken: Vec<usize>,
     at: usize,
@@ -100,7 +100,7 @@ impl Places {
     }
 }
 
-/// Calls a tool, with the headers it wants.
+/// Calls a tool with the headers it requires.
 pub(crate) async fn call(
     connection: &Connection,
     tool: &str,
@@ -124,7 +124,7 @@ pub(crate) async fn call(
     if error.code != code::HEADER_MISMATCH {
         return first;
     }
-    // It was refused before anything was done: perhaps the tool has changed since it was listed.
+    // The server rejected the call before executing it: the tool may have changed since it was listed.
     Box::pin(async move {
         connection.forget_kept();
         let known = listed(connection, mirror).await?;
@@ -134,7 +134,7 @@ pub(crate) async fn call(
     .await
 }
 
-/// What a tool wants repeated of these arguments. The tools are listed first if they have not been.
+/// Returns the headers a tool requires for these arguments. Lists the tools first if necessary.
 pub(crate) async fn headers_of(
     connection: &Connection,
     tool: &str,
@@ -151,18 +151,19 @@ pub(crate) async fn headers_of(
 async fn listed(connection: &Connection, mirror: &Mirror) -> Result<Arc<Tools>, CallError> {
     match Box::pin(connection.list_tools()).await {
         Ok(_) => {}
-        // A server whose list cannot be read may still have the tool; if it wants headers, it will say so.
+        // A server with an unreadable list may still have the tool. If the tool requires headers, the server rejects
+        // the call.
         Err(CallError::Refused(_) | CallError::Listing { .. } | CallError::Protocol(_)) => return Ok(Arc::default()),
         Err(error) => return Err(error),
     }
-    // Changed meanwhile, what was listed is still the best that is known.
+    // If the tools changed meanwhile, this list is still the best available.
     let learned = mirror.learned.lock().unwrap_or_else(PoisonError::into_inner);
     Ok(learned.as_ref().map(|learned| learned.tools.clone()).unwrap_or_default())
 }
 
 fn headers(tools: &Tools, tool: &str, arguments: &Raw, bounds: &Bounds) -> Result<Vec<(String, String)>, CallError> {
     match tools.get(tool) {
-        // Whether there is such a tool is the server's to say.
+        // The server decides whether the tool exists.
         None => Ok(Vec::new()),
         Some(Wish::Withheld(reason)) => Err(CallError::Invalid(format!("the tool is withheld: {reason}"))),
         Some(Wish::Headers(wanted)) => {

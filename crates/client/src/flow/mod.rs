@@ -1,4 +1,4 @@
-//! Loops over single requests that never see a pipe.
+//! Multi-request operations on a connection, independent of the transport.
 
 pub(crate) mod mirror;
 mod paginate;

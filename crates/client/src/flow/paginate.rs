@@ -1,4 +1,4 @@
-//! Lists, page by page to their end.
+//! Pagination: reads a list to its last page.
 
 use std::collections::HashSet;
 use std::time::Duration;
@@ -11,40 +11,39 @@ use crate::connection::Connection;
 use crate::error::{CallError, TimeLimit};
 use crate::options::CallOptions;
 
-/// Everything a server listed, and what of it could not be used.
+/// A complete list, and the items that cannot be used.
 #[derive(Debug, Clone)]
 pub struct Listing<T> {
     /// The items in the server's order.
     pub items: Vec<T>,
-    /// The items that are malformed: each costs only itself.
+    /// The malformed items. They do not affect the others.
     pub withheld: Vec<Withheld>,
-    /// How long the server says the list stays as it is, where it does.
+    /// Time for which the list is valid according to the server, if given.
     pub ttl: Option<Duration>,
 }
 
-/// An item of a list that cannot be used.
+/// A list item that cannot be used.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Withheld {
-    /// Its position in the list, from 0.
+    /// Position in the server's list, from 0.
     pub position: usize,
-    /// Its name, where it has one; escaped.
+    /// Name of the item, if it has one. Escaped.
     pub name: Option<String>,
-    /// Why; escaped.
+    /// The reason. Escaped.
     pub reason: String,
 }
 
-/// Something a server lists.
+/// A kind of list.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct ListKind {
     pub method: &'static str,
     /// The member of the result that holds the items.
     pub key: &'static str,
-    /// What to call it in an error.
+    /// Name of the items in an error.
     pub what: &'static str,
 }
 
-/// Lists to the end, from pages that are still fresh where there are any. A list that is cut short by an error is not
-/// given at all.
+/// Reads a list to its end, using fresh cached pages. Returns no partial list on error.
 pub(crate) async fn list<T: View + Send + 'static>(
     connection: &Connection,
     kind: ListKind,
@@ -53,7 +52,7 @@ pub(crate) async fn list<T: View + Send + 'static>(
     match tokio::time::timeout(limit, collect_anew(connection, kind)).await {
         Ok(Ok(listing)) => Ok(listing),
         Ok(Err(error)) => {
-            // Perhaps a kept page led to where it went wrong: the next attempt begins anew.
+            // A cached page may have caused the error: the next attempt reads all pages again.
             connection.inner().manners.bulletin.cache().forget(kind.method);
             Err(error)
         }
@@ -61,7 +60,7 @@ pub(crate) async fn list<T: View + Send + 'static>(
     }
 }
 
-/// A cursor that has grown invalid spoils every page that is kept: one more try from the beginning.
+/// Reads a list and retries once from the start if a cursor has become invalid.
 async fn collect_anew<T: View + Send + 'static>(
     connection: &Connection,
     kind: ListKind,
@@ -98,7 +97,7 @@ async fn collect<T: View + Send + 'static>(
         let next;
         (list, next) = taken.await.ok_or(CallError::Ended)??;
         *pages += 1;
-        // An empty string is a cursor like any other; only its absence ends the list.
+        // An empty string is a valid cursor; only its absence ends the list.
         let Some(next) = next else { return Ok(list.listing) };
         if next.len() > limits.cursor {
             return Err(endless(format!("a cursor of {} bytes", next.len())));
@@ -111,14 +110,14 @@ async fn collect<T: View + Send + 'static>(
     Err(endless(format!("more than {} pages", limits.pages)))
 }
 
-/// A list as far as its pages have arrived. Of a page only the items are kept, in memory that is counted in the budget of
-/// lists for as long as any of them exists.
+/// A list while its pages arrive. Only the items of a page are held, in a buffer that is charged to the list budget for
+/// as long as any of them exists.
 struct List<T> {
     kind: ListKind,
     listing: Listing<T>,
     /// Bytes of the pages so far.
     bytes: usize,
-    /// Items so far, those withheld included.
+    /// Items so far, including withheld ones.
     items: usize,
 }
 
@@ -127,7 +126,7 @@ impl<T: View> List<T> {
         Self { kind, listing: Listing { items: Vec::new(), withheld: Vec::new(), ttl: None }, bytes: 0, items: 0 }
     }
 
-    /// Takes a page, and gives the cursor of the next. A page beyond the bound of bytes is not even parsed.
+    /// Adds a page and returns the cursor of the next. A page that exceeds the byte limit is not parsed.
     fn take(&mut self, result: &Raw, connection: &Connection) -> Result<Option<String>, CallError> {
         let limits = connection.limits();
         self.bytes += result.as_bytes().len();
@@ -168,7 +167,7 @@ impl<T: View> List<T> {
     }
 }
 
-/// The items within the limit in memory of their own, and those beyond it where they are.
+/// Copies the items within the limit to their own buffer. Returns the larger ones uncopied, as errors.
 fn copied(items: &[Raw], bytes: usize, limit: usize, charge: Charge) -> impl Iterator<Item = Result<Raw, &Raw>> {
     let within = move |item: &Raw| item.as_bytes().len() <= limit;
     let mut memory = Vec::with_capacity(bytes);

@@ -1,14 +1,14 @@
-//! How often what was lost on the way may be asked for again, so that a server in trouble is not asked twice as much.
+//! Rate limit for retries of reads, so that a failing server does not get twice the load.
 
 use std::sync::{Mutex, PoisonError};
 
 use tokio::time::Instant;
 
-/// What is saved up at most, and what comes in each second.
+/// Maximum number of saved retries, and retries added per second.
 const MOST: f64 = 20.0;
 const PER_SECOND: f64 = 10.0;
 
-/// The one budget of a connection for asking again.
+/// The retry budget of a connection.
 pub(crate) struct Rereads(Mutex<Saved>);
 
 struct Saved {
@@ -23,7 +23,7 @@ impl Default for Rereads {
 }
 
 impl Rereads {
-    /// Takes one, if there is one.
+    /// Takes one retry from the budget. Returns false if there is none.
     pub fn spend(&self) -> bool {
         let mut saved = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let now = Instant::now();

@@ -1,4 +1,4 @@
-//! What a server asks in the middle of a call, answered in one round.
+//! One round of input requests within a call.
 
 use std::time::Duration;
 
@@ -13,10 +13,10 @@ use crate::desk::{SAMPLE, USER_REJECTED};
 use crate::engine::Refusal;
 use crate::error::CallError;
 
-/// The longest wait before a call is repeated that was put off without a question.
+/// Maximum delay before a call without input requests is repeated.
 const LONGEST_WAIT: Duration = Duration::from_secs(5);
 
-/// Answers a round: gives what the repeated request has more than the first one, beginning with a comma.
+/// Answers one round of input requests. Returns the additional members of the repeated request, starting with a comma.
 pub(super) async fn answer(connection: &Connection, result: Raw, round: usize) -> Result<String, CallError> {
     let limits = connection.limits();
     let asked = InputRequired::view(result, &limits.bounds)?;
@@ -28,7 +28,7 @@ pub(super) async fn answer(connection: &Connection, result: Raw, round: usize) -
     }
     let mut more = String::new();
     if asked.requests.is_empty() {
-        // It only wants to be asked again, later.
+        // The server only wants the call repeated later.
         let wait = limits.listen_again.saturating_mul(1 << round.min(16)).min(LONGEST_WAIT);
         while_there(connection, tokio::time::sleep(wait)).await?;
     } else {
@@ -42,7 +42,7 @@ pub(super) async fn answer(connection: &Connection, result: Raw, round: usize) -
     Ok(more)
 }
 
-/// Answers questions one after the other, as an object by their keys.
+/// Answers input requests in order and returns a JSON object of the responses by key.
 pub(super) async fn responses(connection: &Connection, requests: Vec<InputRequest>) -> Result<String, CallError> {
     let mut text = String::from("{");
     for InputRequest { key, method, params } in requests {
@@ -62,7 +62,7 @@ pub(super) async fn responses(connection: &Connection, requests: Vec<InputReques
     Ok(text)
 }
 
-/// Waits for something as long as the server is there: nobody is asked on behalf of one that is gone.
+/// Runs `work` while the server is connected, so that the user is not prompted for a server that is gone.
 async fn while_there<T>(connection: &Connection, work: impl Future<Output = T>) -> Result<T, CallError> {
     tokio::select! {
         done = work => Ok(done),
@@ -79,13 +79,14 @@ fn refused(method: &str, Refusal { code, message }: Refusal) -> CallError {
     }
 }
 
-/// Whether an error asks for pages to be visited (2025-11-25, client/elicitation), and somebody can.
+/// Reports whether an error asks for pages to be visited (2025-11-25, client/elicitation) and the elicitor can show
+/// them.
 pub(super) fn wants_pages(connection: &Connection, error: &RpcError) -> bool {
     let elicitor = &connection.inner().manners.desk.services().elicitation;
     error.code == code::URL_ELICITATION_REQUIRED && elicitor.as_ref().is_some_and(|elicitor| elicitor.shows_pages())
 }
 
-/// Has every page visited, and waits until the server or the person says that it is done with.
+/// Shows every page to the user, and waits until the server or the user reports that it is done.
 pub(super) async fn visit_pages(connection: &Connection, error: RpcError) -> Result<(), CallError> {
     #[derive(Deserialize)]
     struct Data<'a> {
@@ -107,7 +108,7 @@ pub(super) async fn visit_pages(connection: &Connection, error: RpcError) -> Res
 
 async fn visit(connection: &Connection, page: UrlRequest) -> Result<(), CallError> {
     let inner = connection.inner();
-    // Listened for before the page is opened: the word may come while the person still reads the question.
+    // Registered before the page is opened: the server may report completion while the user still reads the prompt.
     let mut waited = page.elicitation_id.as_deref().map(|id| Awaited::new(&inner.manners.bulletin, id));
     let _stopped = inner.open.engine.stop_clocks();
     if !matches!(inner.manners.desk.show_page(page.clone()).await, ElicitAnswer::Accept(_)) {
@@ -122,13 +123,13 @@ async fn visit(connection: &Connection, page: UrlRequest) -> Result<(), CallErro
     tokio::select! {
         () = told => {}
         () = inner.manners.desk.page_done(&page) => {}
-        // Nobody said anything: the server will say whether it is enough.
+        // No completion was reported: repeat the call, and the server decides.
         () = tokio::time::sleep(inner.limits.ask) => {}
     }
     Ok(())
 }
 
-/// A page whose end is listened for.
+/// Registration for the completion of a page.
 struct Awaited<'a> {
     bulletin: &'a Bulletin,
     id: &'a str,

@@ -1,4 +1,4 @@
-//! One call to its end: through the rounds in which the server asks, the pages it wants visited, the task it makes of it.
+//! Runs one call to completion: input rounds, pages to visit, and a task the server creates for the call.
 
 use std::time::Duration;
 
@@ -12,27 +12,28 @@ use crate::error::{CallError, TimeLimit};
 use crate::options::{CallOptions, Inputs};
 use crate::request::Outgoing;
 
-/// A call that has its answer.
+/// A call that has its result.
 pub(crate) struct Settled {
     pub answer: Answer,
-    /// How often the server asked something before it answered.
+    /// Number of input rounds before the result.
     pub rounds: usize,
 }
 
-/// The methods a server may answer with a question (2026-07-28, basic/patterns/mrtr).
+/// The methods that a server may answer with input requests (2026-07-28, basic/patterns/mrtr).
 const MAY_ASK: [&str; 3] = ["tools/call", "prompts/get", "resources/read"];
 
-/// What to do when a server makes a task of a call.
+/// The action when a server turns a call into a task.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum WhenTask {
     Follow,
     HandOver,
 }
 
-/// Makes a call and stays with it until it is answered. What one round brings goes into the next request of this call
-/// and nowhere else.
+/// Makes a call and runs it to completion. The responses of one round are used only in the next request of this call.
 ///
-/// Dropped, it withdraws whatever is under way.
+/// # Cancel safety
+///
+/// Dropping the future cancels the pending request.
 pub(crate) async fn settle(
     connection: &Connection,
     call: Outgoing<'_>,
@@ -56,11 +57,11 @@ pub(super) async fn settle_until(
         return outcome.map(|answer| Settled { answer, rounds: 0 });
     }
     let budget = Budget { limit: options.total(connection.limits()), spent: asked.elapsed() };
-    // Rare, and large: nearly every call is over by now.
+    // Boxed because the future is large and rarely needed.
     Box::pin(Unsettled { connection, call, options, when_task, budget }.go_on(outcome)).await
 }
 
-/// Asks once more for what can be read again and was lost on the way, if the server itself is not.
+/// Retries a read that was lost on the way, if the server is still connected.
 async fn reread(
     connection: &Connection,
     call: Outgoing<'_>,
@@ -80,7 +81,7 @@ async fn reread(
     connection.send(call, "", &again)?.await
 }
 
-/// A call whose first answer was not the last word.
+/// A call without a final result.
 struct Unsettled<'a> {
     connection: &'a Connection,
     call: Outgoing<'a>,
@@ -118,7 +119,7 @@ impl Unsettled<'_> {
         }
     }
 
-    /// What is left when the server has no more questions: an answer, or a task to stay with.
+    /// Ends the input rounds: returns the answer, or follows the task.
     async fn end(self, answer: Answer, rounds: usize) -> Result<Settled, CallError> {
         let follows = self.when_task == WhenTask::Follow && self.call.method == "tools/call";
         if answer.kind != ResultKind::Task || !follows {
@@ -128,7 +129,7 @@ impl Unsettled<'_> {
     }
 }
 
-/// Whether there is nothing more to be done about an outcome.
+/// Reports whether an outcome needs no further requests.
 fn is_final(outcome: &Result<Answer, CallError>) -> bool {
     match outcome {
         Ok(answer) => answer.kind == ResultKind::Complete,
@@ -137,7 +138,7 @@ fn is_final(outcome: &Result<Answer, CallError>) -> bool {
     }
 }
 
-/// Measures the server's time: that of a person it asks meanwhile does not count.
+/// Measures the server's time, excluding the time of user prompts.
 struct Stopwatch<'a> {
     connection: &'a Connection,
     began: Instant,
@@ -155,7 +156,7 @@ impl<'a> Stopwatch<'a> {
     }
 }
 
-/// What is left of a call's hard limit. Only the server's time counts, not that of the person it asks.
+/// The remaining total timeout of a call. Counts only the server's time, not the time of user prompts.
 struct Budget {
     limit: Duration,
     spent: Duration,

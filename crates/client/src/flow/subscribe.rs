@@ -1,6 +1,7 @@
-//! Watching a server: `subscriptions/listen` since 2026-07-28, before that `resources/subscribe` and what comes unasked.
+//! Subscriptions: `subscriptions/listen` since 2026-07-28, before that `resources/subscribe` and unsolicited
+//! notifications.
 //!
-//! There is no task behind a subscription: it lives in whoever awaits its events. News that comes meanwhile is kept.
+//! A subscription has no task of its own: it runs while its next event is awaited. Changes are recorded meanwhile.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -16,14 +17,14 @@ use crate::error::{CallError, TimeLimit};
 use crate::options::CallOptions;
 use crate::request::Outgoing;
 
-/// Failures in a row after which an opening that fails as well is the last.
+/// Maximum consecutive failures to open the subscription.
 const MOST_FAILURES: u32 = 6;
-/// How often the wait before the next opening is doubled.
+/// Maximum doublings of the delay before it is opened again.
 const MOST_DOUBLINGS: u32 = 7;
 /// A stream that ends sooner counts as a failure.
 const SHORT_LIVED: Duration = Duration::from_secs(30);
 
-/// What a server said of something it is watched for.
+/// A change reported by the server.
 #[derive(Debug, Clone)]
 #[non_exhaustive]
 pub enum Event {
@@ -33,36 +34,36 @@ pub enum Event {
     Prompts,
     /// The list of resources has changed.
     Resources,
-    /// This resource has changed: one that was asked for, or one below it.
+    /// This resource has changed: a subscribed one, or one below it.
     Resource(String),
-    /// A task has got on.
+    /// The status of a task has changed.
     Task(Box<Task>),
-    /// The subscription was interrupted and is open again. Events may have been missed: whoever listens lists and reads
-    /// again what it cares for.
+    /// The subscription was interrupted and is open again. Events may have been missed: subscribers should list and
+    /// read again.
     Resumed,
 }
 
-/// A server being watched. Dropping it ends the watch.
+/// An active subscription. Dropping it unsubscribes.
 pub struct Subscription {
     connection: Connection,
     inbox: Arc<Inbox>,
     honoured: Interest,
-    /// The request that is answered when the watch ends (2026-07-28).
+    /// The pending listen request, which is answered when the subscription ends (2026-07-28).
     listen: Option<Call>,
     ready: VecDeque<Event>,
-    /// Until when the server has to say what it will tell, while that is not known.
+    /// Deadline for the server's acknowledgement while it is missing.
     unacknowledged: Option<Instant>,
-    /// When to open it once more.
+    /// Time to open the stream again.
     open_at: Option<Instant>,
     opened: Instant,
-    /// Openings in a row that failed or did not last.
+    /// Consecutive openings that failed or were short-lived.
     failures: u32,
-    /// The server has to be told anew what is watched (before 2026-07-28).
+    /// The resources must be subscribed again (before 2026-07-28).
     anew: bool,
 }
 
 impl Connection {
-    /// Watches what is asked for, as far as the server offers it: see [`Subscription::honoured`].
+    /// Subscribes to changes, as far as the server supports them: see [`Subscription::honoured`].
     pub async fn subscribe(&self, interest: Interest) -> Result<Subscription, CallError> {
         let wanted = self.offered(&interest);
         if wanted.is_empty() {
@@ -85,7 +86,7 @@ impl Connection {
         Ok(subscription)
     }
 
-    /// The part of an interest that the server has declared.
+    /// Returns the part of an interest that the server has declared.
     fn offered(&self, interest: &Interest) -> Interest {
         let offered = &self.facts().capabilities;
         let tasks = self.gate("tasks/get").is_ok();
@@ -100,14 +101,16 @@ impl Connection {
 }
 
 impl Subscription {
-    /// What the server agreed to tell. Whatever else was asked for has to be looked at from time to time.
+    /// Returns the changes the server agreed to report. The caller has to poll for all others.
     pub fn honoured(&self) -> &Interest {
         &self.honoured
     }
 
-    /// The next event. An error is the end: the server is gone, or refuses to be watched.
+    /// Waits for the next event. Cancel-safe.
     ///
-    /// Dropped while it waits, nothing is lost.
+    /// # Errors
+    ///
+    /// An error is final: the server is gone or refuses the subscription.
     pub async fn next(&mut self) -> Result<Event, CallError> {
         loop {
             self.collect();
@@ -138,7 +141,7 @@ impl Subscription {
         self.await_acknowledgement().await
     }
 
-    /// Opens once more what the server ended. Dropped at any point, it is gone on with.
+    /// Opens the stream again after the server ended it. Cancel-safe: the next call continues.
     async fn reopen(&mut self) -> Result<(), CallError> {
         if self.listen.is_none() {
             self.pause().await;
@@ -155,21 +158,22 @@ impl Subscription {
         }
     }
 
-    /// Waits until it is time to open once more; each failure doubles the wait. Dropped meanwhile, it goes on where it was.
+    /// Waits before the stream is opened again; each failure doubles the delay. Cancel-safe: `open_at` holds the
+    /// deadline.
     async fn pause(&mut self) {
         let wait = self.connection.limits().listen_again.saturating_mul(1 << self.failures.min(MOST_DOUBLINGS));
         let at = *self.open_at.get_or_insert_with(|| Instant::now() + wait);
         tokio::time::sleep_until(at).await;
     }
 
-    /// Counts an opening that failed; an error means that it was the last.
+    /// Counts a failed opening. Returns the error if it was the last attempt.
     fn note_failure(&mut self, error: CallError) -> Result<(), CallError> {
         self.failures += 1;
         let hopeless = self.is_over(&error) || self.failures >= MOST_FAILURES;
         if hopeless { Err(error) } else { Ok(()) }
     }
 
-    /// Sends `subscriptions/listen`; its answer is the end of it.
+    /// Sends `subscriptions/listen`. The server answers it when the subscription ends.
     fn send_listen(&mut self) -> Result<(), CallError> {
         let wanted = Raw::of(self.inbox.interest()).map_err(|error| CallError::Invalid(error.to_string()))?;
         let members: [&[u8]; 2] = [b"\"notifications\":", wanted.as_bytes()];
@@ -185,7 +189,7 @@ impl Subscription {
         Ok(())
     }
 
-    /// Waits until the server has said what it will tell.
+    /// Waits for the server's acknowledgement.
     async fn await_acknowledgement(&mut self) -> Result<(), CallError> {
         let limit = self.connection.limits().call;
         let until = self.unacknowledged.unwrap_or_else(Instant::now);
@@ -211,7 +215,7 @@ impl Subscription {
         let inbox = Arc::clone(&self.inbox);
         loop {
             if let Some(interest) = &inbox.news().acknowledged {
-                // A server cannot give what nobody asked for.
+                // Ignore changes that were not requested.
                 let wanted = self.inbox.interest();
                 return Ok(wanted.without(&wanted.without(interest)));
             }
@@ -224,7 +228,7 @@ impl Subscription {
         }
     }
 
-    /// Subscribes to each resource; lists tell of their changes unasked.
+    /// Subscribes to each resource. List changes are reported without a subscription.
     async fn open_each(&mut self) -> Result<(), CallError> {
         let mut honoured = self.inbox.interest().clone();
         let uris = std::mem::take(&mut honoured.uris);
@@ -245,12 +249,12 @@ impl Subscription {
         }
     }
 
-    /// The stream has ended, in whichever of the four ways: answered, cancelled, refused, or with the server itself.
+    /// Handles the end of the stream: answered, cancelled, refused or disconnected.
     fn note_end(&mut self, ended: Result<(), CallError>) -> Result<(), CallError> {
         self.listen = None;
-        // A server that ends it now and then is not failing; one that does so at once is not to be hurried.
+        // Ending a stream occasionally is not a failure; a short-lived stream delays the next opening.
         self.failures = if self.opened.elapsed() > SHORT_LIVED { 0 } else { self.failures + 1 };
-        // What came before the end still counts.
+        // Changes received before the end are still valid.
         self.collect();
         match ended {
             Err(error) if self.is_over(&error) => Err(error),
@@ -258,12 +262,12 @@ impl Subscription {
         }
     }
 
-    /// Whether there is nothing more to hope for: the server is gone for good, or does not want to be watched.
+    /// Reports whether the subscription cannot be opened again: the server is gone for good or refuses it.
     fn is_over(&self, error: &CallError) -> bool {
         self.connection.inner().open.engine.is_lost() || is_refusal(error)
     }
 
-    /// Subscribes once more with a server that has begun anew. Dropped at any point, it is gone on with.
+    /// Subscribes again after the server has lost its state. Cancel-safe: the next call continues.
     async fn open_each_anew(&mut self) -> Result<(), CallError> {
         self.pause().await;
         let opened = self.open_each().await;
@@ -280,7 +284,7 @@ impl Subscription {
 
     fn collect(&mut self) {
         let News { tools, prompts, resources, uris, tasks, anew, missed, .. } = {
-            // Under one lock: news that comes meanwhile must find whose stream it is.
+            // Under one lock: a concurrent notification must find the id of its stream.
             let mut news = self.inbox.news();
             let (listen, acknowledged) = (news.listen, news.acknowledged.clone());
             std::mem::replace(&mut *news, News { listen, acknowledged, ..News::default() })
@@ -312,7 +316,8 @@ impl Drop for Subscription {
     }
 }
 
-/// Whether asking again would be refused again. The Python SDK 2.3 ends a stream with an error of no portable meaning.
+/// Reports whether a retry would be refused again. The Python SDK 2.3 ends a stream with an error that has no portable
+/// meaning.
 fn is_refusal(error: &CallError) -> bool {
     let known = [code::METHOD_NOT_FOUND, code::INVALID_PARAMS, code::INVALID_REQUEST, code::MISSING_CAPABILITY];
     match error {
@@ -323,7 +328,7 @@ fn is_refusal(error: &CallError) -> bool {
     }
 }
 
-/// Resolves when the watch ends; in the handshake era when the server does.
+/// Waits for the end of the stream; in the handshake era, for the end of the server.
 async fn ended(listen: &mut Option<Call>, connection: &Connection) -> Result<(), CallError> {
     match listen {
         Some(call) => call.await.map(drop),

@@ -1,4 +1,4 @@
-//! Work that outlives its request: the tasks extension of 2026-07-28 and the tasks of 2025-11-25, as one thing.
+//! Tasks: the extension of 2026-07-28 and the tasks of 2025-11-25 behind one interface.
 
 use std::collections::HashSet;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -17,43 +17,43 @@ use crate::error::{CallError, TimeLimit};
 use crate::options::CallOptions;
 use crate::request::{Outgoing, tool_members, tool_name};
 
-/// How often a server may be asked after a task, whatever it says itself.
+/// Bounds of the poll interval. They override the interval the server requests.
 const SHORTEST_POLL: Duration = Duration::from_millis(20);
 const LONGEST_POLL: Duration = Duration::from_secs(60);
 
-/// Hears of a task each time its server describes it.
+/// Receives each status update of a task.
 pub type TaskSink = Arc<dyn Fn(&Task) + Send + Sync>;
 
-/// How to start a task.
+/// Options for starting a task.
 #[derive(Clone, Default)]
 #[non_exhaustive]
 pub struct TaskOptions {
-    /// How long the server should keep the result; only 2025-11-25 can be asked so.
+    /// Time the server should keep the result. Only supported by 2025-11-25.
     pub ttl: Option<Duration>,
-    /// How the starting call is made.
+    /// Options of the call that starts the task.
     pub call: CallOptions,
 }
 
-/// What became of a call that might have become a task.
+/// The outcome of a call that may have become a task.
 pub enum Started {
-    /// The server answered at once.
+    /// The server returned a result at once.
     Finished(Box<ToolResult>),
-    /// It works on.
+    /// The call became a task.
     Task(Box<TaskHandle>),
 }
 
-/// A task under way. Dropping it changes nothing on the server: [`Connection::task`] finds it again by its id.
+/// A handle to a task. Dropping it does not affect the server: [`Connection::task`] finds the task again by its id.
 pub struct TaskHandle {
     connection: Connection,
     id: String,
     latest: Mutex<Option<Task>>,
-    /// The questions that have been answered: their keys are good for the task's whole life.
+    /// Keys of the answered input requests. They are unique for the lifetime of the task.
     answered: Mutex<HashSet<String>>,
     thinking: Mutex<Thinking>,
 }
 
 impl Connection {
-    /// Calls a tool, as a task where server and revision allow.
+    /// Calls a tool, as a task if the server and the revision allow it.
     pub async fn start_task(&self, tool: &str, arguments: &Raw, options: TaskOptions) -> Result<Started, CallError> {
         self.gate("tools/call")?;
         if self.is_stateless() {
@@ -67,18 +67,18 @@ impl Connection {
         let ttl = options.ttl.map(|ttl| format!("\"ttl\":{}", ttl.as_millis())).unwrap_or_default();
         let name = tool_name(tool, arguments)?;
         let body = tool_members(&name, arguments);
-        // Withdrawn is a task by its own method only, and until there is an answer it has no name.
+        // A task can only be cancelled by its own method, and has no id before the response.
         let outgoing = Outgoing::new("tools/call", &body, Effect::MayWrite);
         let outgoing = Outgoing { when_dropped: WhenDropped::Forget, ..outgoing };
         let answer = self.send(outgoing, &format!(",\"task\":{{{ttl}}}"), &options.call)?.await?;
         match TaskHandle::of(self, answer.result.clone()) {
             Ok(task) => Ok(Started::Task(Box::new(task))),
-            // A server may ignore the wish.
+            // A server may ignore the task parameter.
             Err(_) => Ok(Started::Finished(Box::new(self.view(answer)?))),
         }
     }
 
-    /// A task that was started before, perhaps on another connection.
+    /// Returns a handle to a task that was started before, possibly on another connection.
     pub fn task(&self, id: impl Into<String>) -> TaskHandle {
         TaskHandle {
             connection: self.clone(),
@@ -90,14 +90,14 @@ impl Connection {
     }
 }
 
-/// Stays with a task that a server made of a plain call. Given up, it cancels the task.
+/// Follows a task that a server created for a plain call. Cancels the task if dropped before its end.
 pub(super) async fn follow(connection: &Connection, created: Raw, options: &CallOptions) -> Result<Answer, CallError> {
     let task = TaskHandle::of(connection, created)?;
     let _leaving = CancelOnDrop(&task);
     task.answer_within(options.total(connection.limits()), None).await
 }
 
-/// How long a person has thought about what a task asks.
+/// Time the user has spent on input requests of a task.
 #[derive(Default)]
 struct Thinking {
     before: Duration,
@@ -122,17 +122,17 @@ impl TaskHandle {
         Ok(handle)
     }
 
-    /// What the server calls it.
+    /// Returns the task's id.
     pub fn id(&self) -> &str {
         &self.id
     }
 
-    /// What the server last said of it.
+    /// Returns the last known status.
     pub fn latest(&self) -> Option<Task> {
         self.latest.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
-    /// Asks the server how it stands.
+    /// Requests the current status from the server.
     pub async fn refresh(&self) -> Result<Task, CallError> {
         let answer = self.request("tasks/get", "").await?;
         let task = Task::view(answer.result, &self.connection.limits().bounds)?;
@@ -140,26 +140,29 @@ impl TaskHandle {
         Ok(task)
     }
 
-    /// Asks the server to stop it; that it does is another matter.
+    /// Requests cancellation of the task. The server may not comply.
     pub async fn cancel(&self) -> Result<(), CallError> {
         self.request("tasks/cancel", "").await.map(drop)
     }
 
-    /// Stays with it to its end, answering what it asks. Each description is shown to `watch`.
+    /// Follows the task to its end and answers its input requests. Passes each status update to `watch`.
     ///
-    /// Dropped, the task goes on.
+    /// # Cancel safety
+    ///
+    /// The task continues on the server if the future is dropped.
     pub async fn finish(&self, watch: Option<TaskSink>) -> Result<ToolResult, CallError> {
         let answer = self.answer(watch).await?;
         Ok(ToolResult::view(answer.result, &self.connection.limits().bounds)?)
     }
 
-    /// Stays with it no longer than this, without the time of a person it asks. Given up so, the task goes on.
+    /// Like [`TaskHandle::finish`], with a timeout that excludes the time of user prompts. The task continues on the
+    /// server after a timeout.
     pub async fn finish_within(&self, limit: Duration, watch: Option<TaskSink>) -> Result<ToolResult, CallError> {
         let answer = self.answer_within(limit, watch).await?;
         Ok(ToolResult::view(answer.result, &self.connection.limits().bounds)?)
     }
 
-    /// Whether the server has said that it is over.
+    /// Reports whether the task has ended, according to its last status.
     pub fn is_over(&self) -> bool {
         self.latest.lock().unwrap_or_else(PoisonError::into_inner).as_ref().is_some_and(|task| task.status.is_final())
     }
@@ -189,7 +192,7 @@ impl TaskHandle {
             }
             if task.status == TaskStatus::InputRequired {
                 if !self.connection.is_stateless() {
-                    // What it asks comes as requests while its result is waited for.
+                    // Its input requests arrive as requests while the result is pending.
                     return self.result().await;
                 }
                 self.give_answers(&task).await?;
@@ -198,14 +201,14 @@ impl TaskHandle {
         }
     }
 
-    /// Listens for news of it, where the server tells; otherwise asking has to do.
+    /// Subscribes to status updates, if the server supports them; otherwise the task is polled.
     async fn listen(&self) -> Option<Subscription> {
         let interest = Interest { tasks: vec![self.id.clone()], ..Interest::default() };
         let subscription = self.connection.subscribe(interest).await.ok()?;
         (!subscription.honoured().tasks.is_empty()).then_some(subscription)
     }
 
-    /// Waits for news or for the time the server wants to be asked again.
+    /// Waits for a status update or the next poll.
     async fn wait(&self, task: &Task, news: &mut Option<Subscription>) -> Result<Task, CallError> {
         let poll = task.poll.unwrap_or(self.connection.limits().task_poll).clamp(SHORTEST_POLL, LONGEST_POLL);
         let told = async {
@@ -257,7 +260,7 @@ impl TaskHandle {
         self.thinking.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Resolves when the server has had this much time, without that of the person it asked.
+    /// Resolves when the timeout has expired, excluding the time of user prompts.
     async fn out_of_time(&self, limit: Duration) {
         let began = Instant::now();
         loop {
@@ -275,7 +278,7 @@ impl TaskHandle {
         match (task.status, task.result, task.error) {
             (TaskStatus::Completed, Some(result), _) => Ok(Answer { result, kind: ResultKind::Complete }),
             (TaskStatus::Failed, _, Some(error)) => Err(CallError::Refused(error)),
-            // The result of a failed one may be a tool's own account of its failure.
+            // The result of a failed task may be the tool's own error report.
             (TaskStatus::Completed | TaskStatus::Failed, ..) if !self.connection.is_stateless() => self.result().await,
             (status, ..) => {
                 let message = task.message.map(|message| format!(": {}", Untrusted::new(message).shortened(300)));
@@ -284,7 +287,7 @@ impl TaskHandle {
         }
     }
 
-    /// `tasks/result`, which is answered when there is one (2025-11-25).
+    /// Sends `tasks/result`, which is answered when the result is available (2025-11-25).
     async fn result(&self) -> Result<Answer, CallError> {
         let body = format!("\"taskId\":{}", serde_json::Value::from(self.id.as_str()));
         let members = [body.as_bytes()];

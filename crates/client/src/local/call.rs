@@ -1,4 +1,4 @@
-//! What a tool's handler is given, and what it gives.
+//! Arguments and results of a tool handler.
 
 use serde_json::json;
 use wharf_wire::{Bounds, DecodeError, Raw};
@@ -8,19 +8,23 @@ use crate::transport::memory::Outbox;
 
 /// One call of a tool.
 pub struct ToolCall {
-    /// The arguments as they came: a JSON object.
+    /// The arguments as received: a JSON object.
     pub arguments: Raw,
     pub(super) progress: Option<Raw>,
     pub(super) outbox: Outbox,
 }
 
 impl ToolCall {
-    /// The arguments as a type of the handler's own.
+    /// Decodes the arguments.
+    ///
+    /// # Errors
+    ///
+    /// A message for the caller if the arguments do not fit the type.
     pub fn decode<'a, T: serde::Deserialize<'a>>(&'a self) -> Result<T, String> {
         self.arguments.decode(&Bounds::default()).map_err(|error: DecodeError| format!("the arguments: {error}"))
     }
 
-    /// Says how far it is, if the caller wants to know.
+    /// Reports progress, if the caller asked for it.
     pub fn progress(&self, done: f64, total: Option<f64>, message: &str) {
         let Some(token) = &self.progress else { return };
         let mut params = json!({ "progressToken": token, "progress": done, "message": message });
@@ -32,25 +36,25 @@ impl ToolCall {
     }
 }
 
-/// What a tool answers.
+/// The result of a tool.
 #[derive(Debug, Clone)]
 pub struct ToolReply(Raw);
 
 impl ToolReply {
-    /// One block of text.
+    /// Creates a result with one block of text.
     pub fn text(text: impl Into<String>) -> Self {
         let text = quoted(&text.into());
         let parts = [r#"{"content":[{"type":"text","text":"#, &text, r#"}],"resultType":"complete"}"#];
         Self(written(parts.concat()))
     }
 
-    /// Structured data, and its text for whoever reads only that.
+    /// Creates a result of structured data, with its JSON text for clients that read only text.
     pub fn data(data: &Raw) -> Self {
         let content = [json!({ "type": "text", "text": data.get() })];
         Self::of(&json!({ "content": content, "structuredContent": data, "resultType": "complete" }))
     }
 
-    /// A whole result, as the protocol has it.
+    /// Creates a result from a complete protocol object.
     pub fn raw(result: Raw) -> Self {
         Self(result)
     }

@@ -1,8 +1,8 @@
-//! What goes between the host's thread and the one that handles, gathered, so that neither wakes the other for each
+//! Batches of messages between the host's thread and the handler thread, so that they do not wake each other for every
 //! message.
 //!
-//! Waking another thread costs more than handling a small message. A task on the host's runtime calls the taker once
-//! for all that callers have sent in their turns, and hands out in one go all that the taker has answered in its own.
+//! Waking a thread costs more than handling a small message. A task on the host's runtime wakes the worker once for all
+//! messages sent so far, and sends all finished responses at once.
 
 use std::sync::{Arc, Mutex, PoisonError, Weak};
 
@@ -12,27 +12,27 @@ use tokio::sync::Notify;
 use super::serving::Serving;
 use crate::transport::memory::{Outbox, ServerEnd, Workers};
 
-/// Messages taken before handlers that wait get their turn, and before answers leave.
+/// Maximum messages handled before pending handlers are polled and responses are sent.
 const IN_A_ROW: usize = 32;
 
-/// Answers on their way to the host's runtime, and the bells at both ends.
+/// Responses on their way to the host's runtime, and the signals in both directions.
 #[derive(Default)]
 pub(super) struct Ferry {
     /// Bounded by the calls in flight.
     answers: Mutex<Vec<Bytes>>,
-    /// There are messages to take.
+    /// Signalled when there are messages to handle.
     arrivals: Notify,
-    /// There are answers to hand out.
+    /// Signalled when there are responses to send.
     departures: Notify,
 }
 
 impl Ferry {
-    /// Puts an answer with the others; it leaves when somebody rings.
+    /// Adds a response to the batch. [`Ferry::ring`] sends it.
     pub fn load(&self, answer: Vec<u8>) {
         self.answers.lock().unwrap_or_else(PoisonError::into_inner).push(answer.into());
     }
 
-    /// Has the answers handed out.
+    /// Wakes the host's side to send the batch.
     pub fn ring(&self) {
         self.departures.notify_one();
     }
@@ -43,7 +43,7 @@ impl Ferry {
     }
 }
 
-/// Runs the host's side for as long as it is polled. Where no thread is left, messages are refused.
+/// Runs the host's side for as long as it is polled. Refuses messages if every worker thread is blocked.
 pub(super) async fn host_side(serving: Arc<Serving>, ferry: Arc<Ferry>, end: ServerEnd, workers: Workers) {
     let outbox = end.outbox();
     let mut stuck = false;
@@ -60,9 +60,9 @@ pub(super) async fn host_side(serving: Arc<Serving>, ferry: Arc<Ferry>, end: Ser
     }
 }
 
-/// Takes messages on a thread of the workers, for as long as somebody serves.
+/// Handles messages on a worker thread until the server is dropped.
 pub(super) async fn worker_side(serving: Weak<Serving>, ferry: Arc<Ferry>, end: ServerEnd) {
-    // A thread that blocks may have left answers behind.
+    // A blocked thread may have left responses in the batch.
     ferry.ring();
     loop {
         let mut taken = 0usize;

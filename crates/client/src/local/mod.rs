@@ -1,6 +1,6 @@
-//! A server made of closures, for tools an embedder has in its own program.
+//! A server built from closures, for tools an embedder has in its own program.
 //!
-//! It speaks 2026-07-28, and only what it has been given is declared.
+//! It speaks 2026-07-28 and declares only capabilities with at least one handler.
 
 mod call;
 mod ferry;
@@ -26,7 +26,8 @@ type ToolHandler = Arc<dyn Fn(ToolCall) -> Pending<Result<ToolReply, String>> + 
 type ReadHandler = Arc<dyn Fn() -> Pending<Result<String, String>> + Send + Sync>;
 type PromptHandler = Arc<dyn Fn(BTreeMap<String, String>) -> Pending<Result<String, String>> + Send + Sync>;
 
-/// A server built from closures. Handlers run on threads of its own, so that one that blocks or panics harms nobody.
+/// A server built from closures. Handlers run on its own threads, so that a handler that blocks or panics does not
+/// affect the rest of the program.
 #[derive(Default)]
 pub struct ClosureServer {
     name: String,
@@ -38,20 +39,20 @@ pub struct ClosureServer {
 }
 
 impl ClosureServer {
-    /// A server that can do nothing yet.
+    /// Creates a server without tools, resources or prompts.
     pub fn new(name: impl Into<String>, version: impl Into<String>) -> Self {
         Self { name: name.into(), version: version.into(), ..Self::default() }
     }
 
-    /// Tells a model what the server is for.
+    /// Sets the instructions for the model.
     #[must_use]
     pub fn instructions(mut self, text: impl Into<String>) -> Self {
         self.instructions = Some(text.into());
         self
     }
 
-    /// Adds a tool. `schema` is the JSON schema of its arguments. What the handler gives as an error the tool reports
-    /// as its own failure.
+    /// Adds a tool. `schema` is the JSON schema of its arguments. The tool reports an error from the handler as its own
+    /// failure.
     #[must_use]
     pub fn tool<F>(
         mut self,
@@ -68,7 +69,7 @@ impl ClosureServer {
         self
     }
 
-    /// Adds a resource of text.
+    /// Adds a text resource.
     #[must_use]
     pub fn resource<F>(
         mut self,
@@ -85,7 +86,7 @@ impl ClosureServer {
         self
     }
 
-    /// Adds a prompt, which its handler expands to one message of the user.
+    /// Adds a prompt. The handler returns the text of one user message.
     #[must_use]
     pub fn prompt<F>(
         mut self,
@@ -105,8 +106,8 @@ impl ClosureServer {
 }
 
 impl LocalServer for ClosureServer {
-    /// Takes messages on the workers themselves: a call goes from the caller's thread to the one that handles it and
-    /// back, and by no other.
+    /// Handles messages on the worker threads: a call goes from the caller's thread to the handler's thread and back,
+    /// without a third thread.
     fn serve(self: Box<Self>, end: ServerEnd, workers: Workers) -> Pending<()> {
         let ferry = Arc::new(Ferry::default());
         let serving = Arc::new(Serving::new(*self, end.outbox(), Arc::clone(&ferry), workers.clone()));
@@ -116,12 +117,12 @@ impl LocalServer for ClosureServer {
     }
 }
 
-/// One message of the user with this text.
+/// Returns a prompt result with one user message of this text.
 fn user_message(text: &str) -> Value {
     json!({ "messages": [{ "role": "user", "content": { "type": "text", "text": text } }] })
 }
 
-/// A whole result as text, with the mark of its era.
+/// Marks a result as complete (`resultType`) and encodes it.
 fn complete(mut result: Value) -> Raw {
     if let Some(object) = result.as_object_mut() {
         object.insert("resultType".to_owned(), "complete".into());
@@ -129,13 +130,14 @@ fn complete(mut result: Value) -> Raw {
     Raw::of(&result).unwrap_or_else(|_| Raw::empty_object())
 }
 
-/// Text written here, which is known to be JSON on one line.
+/// Wraps text that is known to be single-line JSON.
 fn written(text: impl Into<Bytes>) -> Raw {
     let text: Bytes = text.into();
     Span { start: 0, end: text.len() }.share(&text)
 }
 
-/// A text as a JSON string. Most have nothing to escape, which is found out sooner than it is written one by one.
+/// Encodes a text as a JSON string. Most texts need no escaping; scanning for that first is faster than escaping byte
+/// by byte.
 fn quoted(text: &str) -> String {
     let escapes = text.bytes().fold(false, |found, byte| found | (byte < b' ') | (byte == b'"') | (byte == b'\\'));
     if escapes { Value::from(text).to_string() } else { ["\"", text, "\""].concat() }

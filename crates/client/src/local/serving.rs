@@ -1,4 +1,4 @@
-//! A closure server at work: one message in, one answer out, the long ones later.
+//! Message handling of a closure server. Responds at once where possible, otherwise from a worker task.
 
 use std::collections::{BTreeMap, HashMap};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -19,7 +19,7 @@ use super::{
 use crate::engine::Refusal;
 use crate::transport::memory::{Incoming, Outbox, Workers};
 
-/// Handlers at work at once; further calls wait their turn, within their own time.
+/// Maximum handlers running at once. Further calls wait, within their own timeouts.
 const MOST_AT_ONCE: usize = 64;
 
 pub(super) struct Serving {
@@ -31,12 +31,12 @@ pub(super) struct Serving {
     running: Running,
 }
 
-/// The calls under way by their ids, as the client wrote them.
+/// The calls in progress by their raw ids.
 type Running = Arc<Mutex<HashMap<Vec<u8>, AbortHandle>>>;
 
 type Handled = Result<Raw, Refusal>;
 
-/// A request, taken apart.
+/// A decoded request.
 struct Asked<'a> {
     /// The whole message.
     text: &'a Bytes,
@@ -70,7 +70,7 @@ impl Serving {
         Self { server, outbox, ferry, workers, turns, running: Arc::default() }
     }
 
-    /// Takes a message. What is answered at once waits at the ferry until somebody rings.
+    /// Handles a message. An immediate response waits in the batch until the batch is flushed.
     pub fn take(&self, message: &Incoming) {
         let Ok(envelope) = scan(&message.text) else { return };
         let Some(method) = envelope.method(&message.text) else { return };
@@ -88,7 +88,7 @@ impl Serving {
         }
     }
 
-    /// Takes a message on a thread of the workers from elsewhere; says whether there was one, and otherwise refuses.
+    /// Handles a message on another worker thread. Reports whether there is one; otherwise refuses the message.
     pub fn take_elsewhere(self: &Arc<Self>, message: Incoming) -> bool {
         let (serving, text, depth) = (Arc::clone(self), message.text.clone(), message.depth);
         let work = async move {
@@ -102,7 +102,7 @@ impl Serving {
         taken
     }
 
-    /// Answers at once, or begins something that answers later.
+    /// Returns an immediate response, or starts a handler that responds later.
     fn answer(&self, asked: &Asked<'_>) -> Option<Handled> {
         let bounds = Bounds::default();
         let raw = asked.params.clone().unwrap_or_else(Raw::empty_object);
@@ -195,10 +195,11 @@ impl Serving {
         })
     }
 
-    /// Does it when it is its turn: here and now if it needs to wait for nothing. What is cancelled before never begins.
+    /// Runs `work` as soon as a permit is available: inline if it completes without waiting. Cancelled work that has
+    /// not started never starts.
     ///
-    /// A call within a call needs no turn: the one that waits for it has one, and if all were taken by such callers
-    /// none would ever be given back.
+    /// A nested call needs no permit: its caller already holds one, and if such callers held all permits, none would be
+    /// released.
     fn begin(&self, asked: &Asked<'_>, work: impl Future<Output = Handled> + Send + 'static) -> Option<Handled> {
         let turns = (asked.depth == 0).then(|| Arc::clone(&self.turns));
         let mut work = Box::pin(async move {
@@ -214,11 +215,11 @@ impl Serving {
         }
     }
 
-    /// Has the workers do what needs to wait.
+    /// Continues pending work on the worker threads.
     fn go_on(&self, asked: &Asked<'_>, work: impl Future<Output = Handled> + Send + 'static) -> Option<Handled> {
         let (ferry, running) = (Arc::clone(&self.ferry), Arc::clone(&self.running));
         let id = asked.id.to_vec();
-        // Held until the call is entered, so that it cannot end before.
+        // Held until the call is registered, so that it cannot finish before.
         let mut entries = locked(&self.running);
         let task = self.workers.spawn(asked.depth, async move {
             let answer = work.await;
@@ -262,7 +263,7 @@ fn find<'a, T>(all: &'a [(Value, T)], key: &str, wanted: Option<&str>) -> Option
     all.iter().find(|(definition, _)| definition[key] == wanted).map(|(_, handler)| handler)
 }
 
-/// A whole list; it never changes while the server lives.
+/// Encodes a complete list. It does not change while the server lives.
 fn list<T>(key: &str, all: &[(Value, T)]) -> Raw {
     let items: Vec<&Value> = all.iter().map(|(definition, _)| definition).collect();
     complete(json!({ key: items, "ttlMs": 3_600_000, "cacheScope": "public" }))

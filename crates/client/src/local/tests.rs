@@ -1,4 +1,4 @@
-//! Closures that panic, block, wait and call themselves.
+//! Tests with closures that panic, block, wait and call themselves.
 
 use std::sync::{Arc, Mutex, OnceLock};
 use std::time::Duration;
@@ -119,7 +119,7 @@ async fn when_every_thread_is_blocked_calls_are_refused_until_one_comes_back() {
     assert!(matches!(call(&connection, "quick").await, Err(CallError::Refused(_))));
     drop(release);
     assert_eq!(blocked.join_all().await.len(), 17);
-    // The threads end a moment after their calls do.
+    // The threads become available shortly after their calls end.
     while call(&connection, "quick").await.is_err() {
         tokio::task::yield_now().await;
     }

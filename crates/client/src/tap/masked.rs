@@ -1,16 +1,16 @@
-//! Messages as they may be shown: secrets replaced, and JSON still JSON.
+//! Redaction of messages for display. JSON stays valid JSON.
 
 use std::borrow::Cow;
 
 use wharf_spec::{Redactor, sounds_secret};
 
-/// Members that sound like secrets and are none: what progress is reported by, and the plain words.
+/// Members that look like secrets but are not: the progress token and plain words.
 const OPEN: [&str; 3] = ["progressToken", "key", "keys"];
 
-/// The protocol's own names, which are nobody's secret whatever a secret happens to be.
+/// The protocol's own member names, which are never redacted.
 const ENVELOPE: [&str; 6] = ["jsonrpc", "id", "method", "params", "result", "error"];
 
-/// A message without secrets. What is no JSON is searched as plain text.
+/// Redacts secrets in a message. Input that is not JSON is searched as plain text.
 pub(crate) fn message<'a>(bytes: &'a [u8], redactor: &Redactor) -> Cow<'a, [u8]> {
     match bytes.trim_ascii_start().first() {
         Some(b'{' | b'[') => Cow::Owned(value(bytes, redactor)),
@@ -18,7 +18,7 @@ pub(crate) fn message<'a>(bytes: &'a [u8], redactor: &Redactor) -> Cow<'a, [u8]>
     }
 }
 
-/// Any JSON without secrets.
+/// Redacts secrets in any JSON value.
 pub(crate) fn value(bytes: &[u8], redactor: &Redactor) -> Vec<u8> {
     let shown = Vec::with_capacity(bytes.len());
     let mut masking = Masking { redactor, shown, hides_next: false, hiding: Vec::new() };
@@ -29,9 +29,9 @@ pub(crate) fn value(bytes: &[u8], redactor: &Redactor) -> Vec<u8> {
 struct Masking<'a> {
     redactor: &'a Redactor,
     shown: Vec<u8>,
-    /// The value that comes next stands under a name that announces a secret.
+    /// True if the next value belongs to a member with a secret name.
     hides_next: bool,
-    /// For each list and object that is open: whether what is in it stands under such a name.
+    /// For each open array and object: true if its items belong to such a member.
     hiding: Vec<bool>,
 }
 
@@ -56,7 +56,7 @@ impl Masking<'_> {
         }
     }
 
-    /// A list is hidden item by item; what an object holds has names of its own.
+    /// Handles punctuation. The items of an array inherit its redaction; the members of an object have their own names.
     fn mark(&mut self, mark: u8) {
         let hides = self.hides();
         match mark {
@@ -68,7 +68,7 @@ impl Masking<'_> {
         self.shown.push(mark);
     }
 
-    /// Whether the value that comes now is hidden; the next one has to be announced anew.
+    /// Reports whether the current value is redacted, and resets the flag for the next one.
     fn hides(&mut self) -> bool {
         std::mem::take(&mut self.hides_next) || self.hiding.last().is_some_and(|hides| *hides)
     }
@@ -94,7 +94,7 @@ impl Masking<'_> {
         }
     }
 
-    /// A number that is a secret becomes a text, since nothing else would be JSON.
+    /// Handles numbers and literals. A redacted number becomes a string, so that the result is valid JSON.
     fn other(&mut self, piece: &[u8]) {
         let is_number = piece.first().is_some_and(|first| first.is_ascii_digit() || *first == b'-');
         let hides = self.hides() && is_number;
@@ -105,7 +105,7 @@ impl Masking<'_> {
     }
 }
 
-/// What a JSON string says, unless it is broken.
+/// Decodes a JSON string. Returns `None` if it is malformed.
 fn plain(quoted: &[u8]) -> Option<Cow<'_, str>> {
     let inside = quoted.strip_prefix(b"\"").and_then(|rest| rest.strip_suffix(b"\"")).filter(|_| quoted.len() > 1)?;
     if inside.contains(&b'\\') {
@@ -114,7 +114,7 @@ fn plain(quoted: &[u8]) -> Option<Cow<'_, str>> {
     std::str::from_utf8(inside).ok().map(Cow::Borrowed)
 }
 
-/// The length of the string at the beginning, with its quotes; all there is where it does not end.
+/// Returns the length of the string at the start, including its quotes, or of the whole text if it is unterminated.
 fn string_length(text: &[u8]) -> usize {
     let mut at = 1;
     while let Some(step) = memchr::memchr2(b'"', b'\\', text.get(at..).unwrap_or_default()) {

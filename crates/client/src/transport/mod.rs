@@ -1,4 +1,4 @@
-//! The ways to reach a server. What is above them sees an engine, and something to close.
+//! The transports. The layers above see only an engine and a handle to close.
 
 pub(crate) mod http;
 pub(crate) mod memory;
@@ -19,23 +19,23 @@ use crate::services::Pending;
 use crate::tap::Onlooker;
 use wharf_guard::{Containment, GuardProgram};
 
-/// An open link to a server, held together. Dropping it ends the server without waiting.
+/// An open link to a server. Dropping it ends the server without waiting.
 pub(crate) struct Open {
     pub engine: Arc<Engine>,
     pub transport: Transport,
     pub process: Option<ServerProcess>,
-    /// What to do with arguments a tool wants repeated beside the message.
+    /// Handling of arguments that a tool wants repeated in headers.
     pub mirroring: Mirroring,
-    /// What was opened, in words.
+    /// Description of the link, for the trace.
     pub detail: String,
     hold: Box<dyn Hold>,
 }
 
-/// How a server is spoken to.
+/// The transport of a connection.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Transport {
-    /// Through the standard streams of a process of its own.
+    /// The standard streams of a child process.
     Stdio,
     /// In this process.
     Memory,
@@ -45,33 +45,33 @@ pub enum Transport {
     HttpSse,
 }
 
-/// What becomes of `x-mcp-header` (2026-07-28, basic/transports).
+/// Handling of `x-mcp-header` (2026-07-28, basic/transports).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Mirroring {
-    /// It means nothing on this transport.
+    /// It has no meaning on this transport.
     Unknown,
     /// The arguments are repeated in headers.
     Repeat,
-    /// They must not be, so that tools which need it are withheld.
+    /// Repeating is disabled. Tools that need it are withheld.
     Withhold,
 }
 
-/// The process of a server that has one of its own.
+/// The process of a server that runs in its own process.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ServerProcess {
-    /// Its number.
+    /// Process id.
     pub pid: i32,
-    /// What holds it and its children together.
+    /// Containment of the process and its children.
     pub containment: Containment,
 }
 
-/// What an [`Open`] is made with.
+/// The parameters for opening an [`Open`].
 pub(crate) struct Opening {
     pub onlooker: Onlooker,
     pub log: Option<Arc<dyn ProcessLog>>,
     pub dialect: Arc<dyn Dialect>,
     pub limits: Limits,
-    /// What this server may have in memory.
+    /// Memory budget of this server.
     pub budget: ServerBudget,
     pub guard: GuardProgram,
 }
@@ -82,26 +82,26 @@ impl Opening {
     }
 }
 
-/// The far side of a link. Dropped, it ends the server without waiting.
+/// The transport-specific side of a link. Dropping it ends the server without waiting.
 pub(crate) trait Hold: Send + Sync {
-    /// The last lines of stderr, where there is one.
+    /// Returns the last lines of stderr, if there are any.
     fn stderr_tail(&self, lines: usize) -> Vec<String> {
         let _ = lines;
         Vec::new()
     }
 
-    /// How the threads of a server in this process are.
+    /// Returns the health of the worker threads of an in-process server.
     fn workers(&self) -> Option<memory::WorkersHealth> {
         None
     }
 
-    /// Resolves when the link can bring everything a server may say, or that is not waited for any longer.
+    /// Resolves when the link can receive all messages from the server, or after a timeout.
     fn ready(&self) -> Pending<()> {
         Box::pin(std::future::ready(()))
     }
 
-    /// Begins to end the server the polite way; resolves when nothing of it is left. Dropped while it waits, the server
-    /// goes on ending.
+    /// Starts a graceful shutdown and resolves when the server has ended. The shutdown continues if the future is
+    /// dropped.
     fn close(&self) -> Pending<()>;
 }
 
@@ -123,27 +123,27 @@ impl Open {
         self.hold.ready().await;
     }
 
-    /// Withdraws what is in flight, then ends the server the polite way.
+    /// Cancels calls in flight, then shuts the server down gracefully.
     pub async fn close(&self) {
         self.engine.withdraw_all();
         self.hold.close().await;
     }
 }
 
-/// A server that can be started: again, if need be.
+/// A server that can be started.
 pub(crate) trait Start: Send + Sync {
     fn start(&self, opening: Opening) -> Pending<Result<Open, ConnectCause>>;
 
-    /// Whether a second start gives a second server.
+    /// Reports whether a second start creates a new server.
     fn can_restart(&self) -> bool;
 
-    /// Whether it is somebody else's: then silence is an outage, and says nothing about what it speaks.
+    /// Reports whether the server runs elsewhere. No response is then an outage, not evidence about the revision.
     fn is_remote(&self) -> bool {
         false
     }
 }
 
-/// Runs the check that goes before every start, on a thread that may block: it reads the files that would run.
+/// Runs the check that precedes every start, on a blocking thread: it reads the files that would be executed.
 pub(crate) async fn check_launch(check: Option<&LaunchCheck>, program: Option<&Path>) -> Result<(), ConnectCause> {
     let Some(check) = check.cloned() else { return Ok(()) };
     let program = program.map(Path::to_owned);
@@ -152,7 +152,7 @@ pub(crate) async fn check_launch(check: Option<&LaunchCheck>, program: Option<&P
     refused.map_err(ConnectCause::NotApproved)
 }
 
-/// Ends calls whose time is up, for ever; looks at the clock again when told to.
+/// Expires calls, forever. Checks the deadlines again when `look` is notified.
 pub(crate) async fn keep_time(engine: &Engine, look: &Notify) {
     loop {
         let due = engine.next_due();

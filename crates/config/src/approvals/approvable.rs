@@ -1,4 +1,4 @@
-//! What would run or be contacted, in the one form that is both shown and digested.
+//! The part of a server definition that an approval covers, in the form that is displayed and hashed.
 
 use std::path::{Path, PathBuf};
 
@@ -10,14 +10,14 @@ use super::look::Contents;
 use super::{look, warnings};
 use crate::{Described, DescribedHttp, DescribedStdio, EntrySite, Oauth, Reach, Sited, StartDirectory, env_file};
 
-/// The limit of an approval of a server that is started.
+/// Note about the limits of an approval of a local server.
 const NOT_COVERED: &str = "not covered by your approval: modules, packages and programs that these files load or start, \
                            downloads included; they may change without a question";
 
-/// A digest of everything that an approval is about.
+/// A digest of everything that an approval covers.
 pub type ApprovalDigest = Fingerprint;
 
-/// What the members of a login are called that have a name of their own; the others go by their keys.
+/// Labels of login settings. The others are labelled with their keys.
 const LOGIN: [(&str, &str); 6] = [
     ("authorization_url", "login page"),
     ("token_url", "token address"),
@@ -27,34 +27,35 @@ const LOGIN: [(&str, &str); 6] = [
     ("scope", "scope"),
 ];
 
-/// Everything of a server that changes what runs, what is contacted or what it is given, as it is written: nothing is
-/// expanded but to find files. Where it stands, in which order keys come and how it is spaced is no part of it.
+/// Everything in a server definition that affects the programs that run, the hosts that are contacted and the data that
+/// they receive. Values are as written, and expanded only to find files. Location, key order and whitespace do not
+/// matter.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Approvable {
     facts: Vec<Fact>,
-    /// The file behind the command, without links.
+    /// Canonical path of the program.
     program: Option<PathBuf>,
     warnings: Vec<String>,
-    /// Whether a program is started.
+    /// Set if the server is started as a program.
     starts: bool,
 }
 
-/// One thing to know: it is shown on a line of its own and is part of the digest.
+/// One fact about a server. Displayed on its own line and included in the digest.
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct Fact {
     what: &'static str,
-    /// Which one, where there are several.
+    /// Distinguishes several facts with the same label.
     which: String,
     value: String,
 }
 
 impl Approvable {
-    /// Looks at a server and at the files that it names. Blocks.
+    /// Inspects a server definition and the files that it names. Blocks.
     pub fn of(described: &Described, around: &Surroundings) -> Self {
         Self::among(described, around, &mut Contents::default())
     }
 
-    /// The same for one of several servers, which may share files. Blocks.
+    /// Inspects one of several servers, which may share files. Blocks.
     pub(crate) fn among(described: &Described, around: &Surroundings, contents: &mut Contents) -> Self {
         let mut facts = Facts {
             all: Vec::new(),
@@ -80,7 +81,7 @@ impl Approvable {
         Self { facts, program, warnings: warnings::of(described, &from_file), starts }
     }
 
-    /// SHA-256 over every fact, each part after its length.
+    /// Returns the SHA-256 hash of all facts, with each part preceded by its length.
     pub fn digest(&self) -> ApprovalDigest {
         let mut hash = Sha256::new();
         for Fact { what, which, value } in &self.facts {
@@ -92,20 +93,20 @@ impl Approvable {
         Fingerprint(hash.finalize().into())
     }
 
-    /// The question's text, escaped and whole: each argument, variable and header on a line of its own, then what to
-    /// beware of, then what an approval does not cover.
+    /// Returns the text of the approval prompt, escaped and complete: one line per argument, variable and header, then
+    /// the warnings, then the limits of the approval.
     pub fn lines(&self) -> Vec<String> {
         let facts = self.facts.iter().map(Fact::line);
         let warnings = self.warnings.iter().map(|warning| format!("warning: {warning}"));
         facts.chain(warnings).chain(self.starts.then(|| NOT_COVERED.to_owned())).collect()
     }
 
-    /// The file that the command means, without links; nothing where there is none, or where nothing is started.
+    /// Returns the canonical path of the program. `None` if it is not found or the server is not a local one.
     pub fn program(&self) -> Option<&Path> {
         self.program.as_deref()
     }
 
-    /// What to beware of, escaped.
+    /// Returns the warnings, escaped.
     pub fn warnings(&self) -> &[String] {
         &self.warnings
     }
@@ -122,7 +123,7 @@ impl Fact {
 
 struct Facts<'a> {
     all: Vec<Fact>,
-    /// The variables of the server's file.
+    /// Variables from the server's `envFile`.
     from_file: Vec<(String, String)>,
     program: Option<PathBuf>,
     expands: bool,
@@ -148,7 +149,7 @@ impl Facts<'_> {
         self.add_entry_points(stdio);
     }
 
-    /// Where it runs, as it is written and where that leads today.
+    /// Adds the working directory as written and its current canonical path.
     fn add_directory(&mut self, cwd: Option<&Sited<String>>) {
         let Some(cwd) = cwd else { return };
         let found = self.path(&cwd.value).and_then(|path| path.canonicalize().ok());
@@ -160,7 +161,7 @@ impl Facts<'_> {
         );
     }
 
-    /// What a file of variables says. One that cannot be read says nothing, and the server is not started.
+    /// Adds the variables of an env file. An unreadable file adds none, and the server is not started.
     fn add_variables_of(&mut self, file: Option<&Sited<String>>) {
         let path = file.and_then(|file| self.path(&file.value));
         let found = path.and_then(|path| env_file::read(&path).ok()).unwrap_or_default();
@@ -168,20 +169,20 @@ impl Facts<'_> {
         self.from_file = found;
     }
 
-    /// The value a variable gets: the entry's own before that of its file, and that before the user's.
+    /// Returns the value that the entry or its env file sets for a variable. The entry takes precedence.
     fn variable(&self, stdio: &DescribedStdio, name: &str) -> Option<String> {
         let is_it = |known: &String| known == name;
         let own = stdio.env.iter().rfind(|(known, _)| is_it(known)).map(|(_, value)| self.expanded(&value.value));
         own.or_else(|| self.from_file.iter().rfind(|(known, _)| is_it(known)).map(|(_, value)| value.clone()))
     }
 
-    /// The directory it starts in.
+    /// Returns the directory in which the server starts.
     fn start_directory(&self, stdio: &DescribedStdio) -> PathBuf {
         let named = stdio.cwd.as_ref().and_then(|cwd| self.path(&cwd.value));
         named.unwrap_or_else(|| self.site.start.path().to_owned())
     }
 
-    /// The file that the command means today, and its content.
+    /// Adds the program that the command currently resolves to, and its content.
     fn add_program(&mut self, stdio: &DescribedStdio) {
         let users = || self.around.var("PATH").map(|path| path.to_string_lossy().into_owned());
         let path = self.variable(stdio, "PATH").or_else(users).unwrap_or_default();
@@ -196,8 +197,8 @@ impl Facts<'_> {
         }
     }
 
-    /// Whether an approval binds a file's content. Of a server of the user's own only files inside the project are bound: it
-    /// is approved for that directory, and everything else is the user's already.
+    /// Reports whether an approval covers a file's content. For a server of the user's own, only files inside the
+    /// project are covered: such a server is approved for that directory, and all other files belong to the user.
     fn binds(&self, file: &Path) -> bool {
         let whole = |path: &Path| path.canonicalize().unwrap_or_else(|_| path.to_owned());
         match self.site.start {
@@ -206,7 +207,7 @@ impl Facts<'_> {
         }
     }
 
-    /// The files it runs besides, and their contents: a change of one is a change of what runs.
+    /// Adds the other files that the command line runs, and their contents. A change of a file requires a new approval.
     fn add_entry_points(&mut self, stdio: &DescribedStdio) {
         let cwd = self.start_directory(stdio);
         let words = [&stdio.command].into_iter().chain(&stdio.args).map(|word| self.expanded(&word.value));
@@ -252,7 +253,7 @@ impl Facts<'_> {
         self.add_which(what, "", value);
     }
 
-    /// Something that is worth a line only where it is so.
+    /// Adds a fact if the condition holds.
     fn add_if(&mut self, is_so: bool, what: &'static str, value: &str) {
         if is_so {
             self.add(what, value.to_owned());
@@ -279,7 +280,7 @@ impl Facts<'_> {
         values.into_iter().for_each(|(name, value)| self.add_which(what, &name, value.clone()));
     }
 
-    /// A file that decides as well, by its path and by what is in it.
+    /// Adds a file by its path and its content.
     fn add_file(&mut self, what: &'static str, file: Option<&Sited<String>>) {
         let Some(file) = file else { return };
         let path = self.path(&file.value);

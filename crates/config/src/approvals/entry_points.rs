@@ -1,8 +1,8 @@
-//! The files that a command line runs besides its program: scripts among the arguments, modules, and the files that
-//! launchers read in the directory they start in.
+//! Detection of the files that a command line runs in addition to its program: scripts in the arguments, modules, and
+//! files that launchers read in the working directory.
 //!
-//! Finding them is best effort and starts nothing. A file that is not there yet is not listed; when it appears, the list
-//! changes, and with it the digest of the approval.
+//! Detection is best effort and starts nothing. A missing file is not listed. When it appears, the list and the digest
+//! of the approval change.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs::File;
@@ -11,12 +11,12 @@ use std::path::{Path, PathBuf};
 
 use super::warnings::program_name;
 
-/// The largest `package.json` whose entry point is looked up.
+/// Maximum bytes of a `package.json` that is read.
 const MAX_PACKAGE: u64 = 1 << 20;
 
-/// Launchers, and the files they read in the directory they start in.
+/// Launchers, and the files that they read in the working directory.
 ///
-/// `uvx` and `pipx` are not among them: tools that they run ignore the configuration of the directory.
+/// `uvx` and `pipx` are not listed, because the tools that they run ignore the configuration of the directory.
 const LAUNCHER_FILES: [(&[&str], &[&str]); 9] = [
     (&["npx", "pnpx"], &[".npmrc"]),
     (&["npm", "pnpm", "yarn"], &["package.json", ".npmrc", ".yarnrc.yml", ".pnp.cjs", "pnpm-workspace.yaml"]),
@@ -32,35 +32,35 @@ const LAUNCHER_FILES: [(&[&str], &[&str]); 9] = [
     (&["direnv"], &[".envrc"]),
 ];
 
-/// Launchers that run a command of `node_modules/.bin`.
+/// Launchers that run a command from `node_modules/.bin`.
 const NODE_LAUNCHERS: [&str; 7] = ["npm", "npx", "pnpm", "pnpx", "yarn", "bun", "bunx"];
 
 /// Interpreters that run a directory by its `package.json`.
 const NODES: [&str; 5] = ["node", "nodejs", "bun", "tsx", "ts-node"];
 
-/// Interpreters that run a module by `-m`, and a directory by its `__main__.py`.
+/// Interpreters that run a module with `-m`, and a directory by its `__main__.py`.
 const PYTHONS: [&str; 3] = ["python", "pythonw", "pypy"];
 
 /// A command line as it would run.
 pub(super) struct CommandLine<'a> {
-    /// The command, and its arguments after it, expanded.
+    /// The command and its arguments, expanded.
     pub words: &'a [String],
-    /// The directory in which it starts.
+    /// Working directory.
     pub cwd: &'a Path,
-    /// The directories of `PYTHONPATH`, where the entry sets it.
+    /// Directories of `PYTHONPATH`, if the entry sets it.
     pub python_path: Vec<PathBuf>,
 }
 
-/// Files that a command line runs or reads at its start, each with the words that first name it.
+/// Files that a command line runs or reads at its start, each with a label for its first mention.
 pub(super) type EntryPoints = BTreeMap<PathBuf, String>;
 
 impl CommandLine<'_> {
-    /// Finds every file. Blocks.
+    /// Returns all detected files. Blocks.
     pub(super) fn entry_points(&self) -> EntryPoints {
         let mut found = EntryPoints::new();
         self.add_arguments(&mut found);
-        // Programs such as `env` run what comes after them. The arguments of a second interpreter of a kind are among
-        // those of the first, so that each kind is looked at once, however long the command line is.
+        // Programs such as `env` run the command after them. The arguments of a second interpreter of a kind are
+        // included in those of the first, so each kind is inspected once regardless of the length of the command line.
         let mut seen = BTreeSet::new();
         for (position, word) in self.words.iter().enumerate() {
             let (name, rest) = (program_name(word), &self.words[position + 1..]);
@@ -77,7 +77,7 @@ impl CommandLine<'_> {
         found
     }
 
-    /// Every argument that names a file, alone or as the value of an option.
+    /// Adds every argument that names a file, either on its own or as the value of an option.
     fn add_arguments(&self, found: &mut EntryPoints) {
         for (position, argument) in self.words.iter().enumerate().skip(1) {
             let value = argument.strip_prefix('-').and_then(|option| option.split_once('=')).map(|(_, value)| value);
@@ -89,7 +89,7 @@ impl CommandLine<'_> {
         }
     }
 
-    /// `python -m MODULE`, and `python DIRECTORY`.
+    /// Adds the files of `python -m MODULE` and `python DIRECTORY`.
     fn add_python(&self, arguments: &[String], found: &mut EntryPoints) {
         if let Some(module) = module_of(arguments) {
             let parts: Vec<&str> = module.split('.').collect();
@@ -108,7 +108,7 @@ impl CommandLine<'_> {
         }
     }
 
-    /// `node DIRECTORY` and `node SCRIPT` without its ending.
+    /// Adds the files of `node DIRECTORY`, and of `node SCRIPT` without a file extension.
     fn add_node(&self, arguments: &[String], found: &mut EntryPoints) {
         let Some(script) = first_operand(arguments) else { return };
         let (label, path) = (format!("entry point of {script}"), self.cwd.join(script));
@@ -138,7 +138,7 @@ impl CommandLine<'_> {
 
     fn add(&self, found: &mut EntryPoints, label: String, path: PathBuf) {
         if path.is_file() {
-            // Without `.` in the middle, so that a file is listed once however it is spelt.
+            // Normalized, so that a file is listed once regardless of its spelling.
             found.entry(path.components().collect()).or_insert(label);
         }
     }
@@ -151,7 +151,7 @@ fn is_known(name: &str) -> bool {
         || NODE_LAUNCHERS.contains(&name)
 }
 
-/// The module of `-m MODULE`, `-mMODULE` or `-Im MODULE`.
+/// Returns the module of `-m MODULE`, `-mMODULE` or `-Im MODULE`.
 fn module_of(arguments: &[String]) -> Option<&str> {
     let mut arguments = arguments.iter();
     while let Some(argument) = arguments.next() {
@@ -164,18 +164,18 @@ fn module_of(arguments: &[String]) -> Option<&str> {
     None
 }
 
-/// The first argument that is not an option: the script of an interpreter whose options take no values.
+/// Returns the first argument that is not an option: the script, provided that no option takes a separate value.
 fn first_operand(arguments: &[String]) -> Option<&str> {
     arguments.iter().map(String::as_str).find(|argument| !argument.starts_with('-'))
 }
 
-/// The command that a package is run by: its name without scope and version.
+/// Returns the command of a package: its name without scope and version.
 fn command_of_package(package: &str) -> &str {
     let name = package.rsplit('/').next().unwrap_or(package);
     name.split('@').find(|part| !part.is_empty()).unwrap_or(name)
 }
 
-/// The `main` of a `package.json`.
+/// Returns the `main` member of a `package.json`.
 fn main_of(package: &Path) -> Option<String> {
     if !package.is_file() {
         return None;

@@ -1,4 +1,4 @@
-//! What a description leads to on this machine, looked at and not touched: programs, files, variables.
+//! Lookup and hashing of the programs and files that a server definition refers to.
 
 use std::collections::HashMap;
 use std::ffi::OsStr;
@@ -12,12 +12,12 @@ use wharf_spec::{Fingerprint, Surroundings, find_program};
 
 use crate::expand::{Part, parts, variable};
 
-/// The most of a file that is read to recognise it.
+/// Maximum bytes of a file to hash.
 const LIMIT: u64 = 512 << 20;
-/// How much of it is read at once.
+/// Bytes read at a time.
 const PIECE: usize = 64 << 10;
 
-/// A text with the variables that are set, for finding files; a reference without a value stays as it is.
+/// Expands the variables that are set, to find files. References without a value stay unchanged.
 pub(super) fn expanded(text: &str, project: &Path, around: &Surroundings) -> String {
     let filled = |part| match part {
         Part::Text(text) => text.to_owned(),
@@ -30,20 +30,20 @@ pub(super) fn expanded(text: &str, project: &Path, around: &Surroundings) -> Str
     parts(text).into_iter().map(filled).collect()
 }
 
-/// The program of this name in the absolute entries of a path that are outside the project, so that no project brings
-/// its own.
+/// Finds a program by name in the absolute entries of a search path that are outside of the project, so that a project
+/// cannot supply its own.
 pub fn on_path(name: &str, path: &OsStr, around: &Surroundings) -> Option<PathBuf> {
     find_program(OsStr::new(name), path, &around.cwd, around).ok()
 }
 
-/// Tells a file from another that is put in its place, without reading it.
+/// Returns a description that distinguishes a file from a replacement without reading it.
 fn identity(file: &Path) -> Option<String> {
     let data: Metadata = file.metadata().ok().filter(Metadata::is_file)?;
     let (device, inode, size) = (data.dev(), data.ino(), data.size());
     Some(format!("{size} bytes, inode {device}:{inode}, changed at {}.{:09}", data.ctime(), data.ctime_nsec()))
 }
 
-/// Contents of files by their paths, each read once. Lives as long as one look at some entries: servers of a project
+/// A cache of content descriptions by path. Used for one inspection of several entries, since servers of a project
 /// often share a large interpreter.
 #[derive(Default)]
 pub(crate) struct Contents(HashMap<PathBuf, String>);
@@ -55,7 +55,7 @@ impl Contents {
     }
 }
 
-/// Describes a file's content: its hash, or its size, inode and times where it is too large to be read.
+/// Describes a file's content by its hash, or by size, inode and change time if it is too large to hash.
 fn content(path: &Path) -> String {
     match hashed(path) {
         Ok(Some(digest)) => format!("SHA-256 {digest}"),
@@ -64,10 +64,10 @@ fn content(path: &Path) -> String {
     }
 }
 
-/// The hash of a regular file's content; nothing if the file is larger than the limit.
+/// Hashes a regular file. Returns `None` if it is larger than the limit.
 fn hashed(path: &Path) -> io::Result<Option<Fingerprint>> {
     let data = path.metadata()?;
-    // Opening a pipe would wait for a writer.
+    // Opening a pipe would block until there is a writer.
     if !data.is_file() {
         return Err(io::ErrorKind::InvalidInput.into());
     }
@@ -86,7 +86,7 @@ fn hashed(path: &Path) -> io::Result<Option<Fingerprint>> {
     Ok((file.limit() > 0).then(|| Fingerprint(hash.finalize().into())))
 }
 
-/// A path as text. What is no text is spelt in a way that no other path is.
+/// Returns a path as text. A path that is not UTF-8 is written in debug format, which is unambiguous.
 pub(super) fn spelt(path: &Path) -> String {
     path.to_str().map_or_else(|| format!("{path:?}"), str::to_owned)
 }

@@ -1,4 +1,4 @@
-//! What asks again and what does not, what is shown, and what is remembered.
+//! Tests of approvals: triggers for a new prompt, displayed lines and stored records.
 
 mod warned;
 
@@ -15,7 +15,7 @@ use crate::fields::OAUTH;
 use crate::tree::Position;
 use crate::{Described, DescribedHttp, DescribedStdio, EntrySite, Oauth, Place, Reach, Sited, StartDirectory};
 
-/// Something that changes, and what it is called.
+/// A named change.
 type Mutation<T> = (&'static str, fn(&mut T));
 
 fn sited(text: &str) -> Sited<String> {
@@ -61,7 +61,7 @@ fn command(words: &[&str]) -> DescribedStdio {
     }
 }
 
-/// A project, and a program `tool` on the path that is a link to `v1/tool`.
+/// A project, and a program `tool` on the search path that is a symbolic link to `v1/tool`.
 struct Machine {
     folder: TempDir,
 }
@@ -85,7 +85,7 @@ impl Machine {
     }
 
     fn install(&self, name: &str) {
-        // Beside and renamed, so that it is another file.
+        // Write a new file and rename it, so that the inode changes.
         fs::write(self.path("new"), "#!/bin/sh\n").unwrap();
         fs::set_permissions(self.path("new"), Permissions::from_mode(0o755)).unwrap();
         fs::rename(self.path("new"), self.path(name)).unwrap();
@@ -100,7 +100,7 @@ impl Machine {
         self.what(described.clone()).digest()
     }
 
-    /// What an entry of the project's file would run.
+    /// Inspects an entry of the project's file.
     fn what(&self, described: Described) -> Approvable {
         self.what_around(described, &self.around())
     }
@@ -123,7 +123,7 @@ fn stdio() -> DescribedStdio {
     }
 }
 
-/// T03: a change of anything that decides what runs.
+/// T03: every change of the command or its inputs requires a new prompt.
 #[test]
 fn t03_whatever_changes_what_runs_asks_again() {
     let changes: [Mutation<DescribedStdio>; 15] = [
@@ -166,7 +166,7 @@ fn t03_whatever_changes_what_runs_asks_again() {
     }
 }
 
-/// T03: the file says the same, and another program would run.
+/// T03: with the same file content, another program would run.
 #[test]
 fn t03_another_program_of_the_same_name_asks_again() {
     let changes: [Mutation<Machine>; 10] = [
@@ -220,16 +220,16 @@ fn what_changes_nothing_does_not_ask_again() {
     stdio.env.reverse();
     stdio.env_vars.reverse();
     assert_eq!(machine.digest(&other), before);
-    // A program inside the project is not found by its name, so it changes nothing either.
+    // A program inside the project is not found by name, so it has no effect.
     fs::create_dir(machine.path("project/bin")).unwrap();
     machine.install("project/bin/tool");
     assert_eq!(machine.digest(&other), before);
-    // Nor does another file of the same content: an update that changes nothing.
+    // Replacing a file with identical content has no effect either.
     machine.install("v1/tool");
     assert_eq!(machine.digest(&other), before);
 }
 
-/// S2: scripts, modules and the files of launchers may not change unasked.
+/// S2: scripts, modules and launcher files cannot change without a prompt.
 #[test]
 fn a_changed_script_module_or_launcher_file_asks_again() {
     let cases: [(&[&str], &str); 8] = [
@@ -394,7 +394,7 @@ fn what_is_handed_over_is_named() {
     assert_eq!(warnings(&described), ["gets your TOKEN"]);
 }
 
-/// T04: nothing is shortened, and nothing acts on the terminal.
+/// T04: nothing is shortened, and control characters are escaped.
 #[test]
 fn t04_the_question_shows_everything() {
     let padding = "x".repeat(8 << 10);
@@ -470,7 +470,7 @@ fn approvals_are_revoked_by_project_and_server() {
     assert_eq!(known, [false, false, false, true]);
 }
 
-/// C19, and a file that is damaged: both approve nothing and are not overwritten.
+/// C19, and a damaged file: both approve nothing and are not overwritten.
 #[test]
 fn c19_approvals_that_are_not_understood_are_left_alone() {
     let machine = Machine::new();

@@ -1,7 +1,7 @@
-//! What to beware of in a server that somebody else describes.
+//! Warnings about risky server definitions from untrusted sources.
 //!
-//! A warning forbids nothing, and the absence of one promises nothing: any program can run any other. They are there so
-//! that the usual ways of hiding one are not overlooked.
+//! Warnings are hints only. They do not block a server, and a definition without warnings is not necessarily safe. They
+//! point out common ways to hide one program behind another.
 
 use std::collections::BTreeSet;
 
@@ -10,8 +10,8 @@ use wharf_spec::Untrusted;
 use crate::expand::{Part, parts};
 use crate::{Described, DescribedHttp, DescribedStdio, Oauth, Reach, Sited};
 
-/// Programs and those of their options that run a text, or something other than what the name promises. A single dash
-/// with one letter also stands for that letter among others, as in `-lc`.
+/// Programs, and their options that run inline code or another program. A single-letter option also matches in a group
+/// of letters, as in `-lc`.
 const EVALUATORS: [(&[&str], &[&str]); 21] = [
     (&["sh", "bash", "zsh", "dash", "ksh", "ash", "fish", "csh", "tcsh"], &["-c", "--command", "--init-command"]),
     (&["python", "pypy", "jython", "ipython"], &["-c"]),
@@ -39,7 +39,7 @@ const EVALUATORS: [(&[&str], &[&str]); 21] = [
     (&["java", "gdb", "lldb"], &["-ex", "-o", "--eval-command", "-javaagent", "-XX:OnError"]),
 ];
 
-/// Commands that fetch a package and run it, and what stands between them and the package.
+/// Commands that fetch and run a package, with the subcommands before the package name.
 const FETCHERS: [&[&str]; 9] = [
     &["npx"],
     &["pnpx"],
@@ -51,13 +51,13 @@ const FETCHERS: [&[&str]; 9] = [
     &["pipx", "run"],
     &["uv", "tool", "run"],
 ];
-/// Options of theirs that are followed by a value.
+/// Options of these commands that take a value.
 const VALUED: [&str; 10] =
     ["-p", "--package", "--from", "--with", "--python", "--registry", "--index-url", "-c", "--call", "--spec"];
-/// Those whose value is the package.
+/// Options with the package as their value.
 const PACKAGE: [&str; 4] = ["-p", "--package", "--from", "--spec"];
 
-/// Variables that make programs load or run something else, besides those of the system's loader.
+/// Variables that make programs load or run other code, in addition to those of the dynamic loader.
 const LOADERS: [&str; 14] = [
     "PATH",
     "NODE_OPTIONS",
@@ -75,10 +75,11 @@ const LOADERS: [&str; 14] = [
     "GIT_SSH_COMMAND",
 ];
 
-/// An entry that names the project.
+/// Warning for an entry that names the project.
 const IN_PROJECT: &str = "programs may run code of the directory they are started in: this one gets the project's";
 
-/// What to beware of, each on a line of its own, escaped. The variables of its file go by their names.
+/// Returns the warnings for a server, one line each, escaped. `from_file` has the names of the variables in its env
+/// file.
 pub(super) fn of(described: &Described, from_file: &[String]) -> Vec<String> {
     let mut warnings = Vec::new();
     let mut given = BTreeSet::new();
@@ -105,7 +106,7 @@ pub(super) fn of(described: &Described, from_file: &[String]) -> Vec<String> {
     warnings
 }
 
-/// What of this machine's is used or sent somewhere, and by which way everything goes.
+/// Returns warnings about the proxy, extra certificate authorities, and local files that are used or sent.
 fn of_address(http: &DescribedHttp) -> Vec<String> {
     let mut warnings = Vec::new();
     let shown = |text: &Sited<String>| Untrusted::new(text.value.as_str()).to_string();
@@ -137,8 +138,9 @@ fn of_command(stdio: &DescribedStdio, from_file: &[String]) -> Vec<String> {
     warnings
 }
 
-/// A program may stand anywhere: `env`, `sudo` and `timeout` run what comes after them. Whatever follows the others of a
-/// kind also follows the first.
+/// Returns warnings about options that run code. A program may be anywhere in the line, because `env`, `sudo` and
+/// `timeout` run the command after them. Only the first program of each kind is inspected: its arguments include those
+/// of the others.
 fn evaluations(words: &[&str]) -> Vec<String> {
     let mut found = BTreeSet::new();
     for (programs, options) in EVALUATORS {
@@ -154,7 +156,7 @@ fn evaluations(words: &[&str]) -> Vec<String> {
     found.into_iter().map(told).collect()
 }
 
-/// A program's name without its directory, its version and `.exe`.
+/// Returns a program's name without its directory, version and `.exe`.
 pub(super) fn program_name(word: &str) -> &str {
     let name = word.rsplit(['/', '\\']).next().unwrap_or(word);
     name.trim_end_matches(".exe")
@@ -167,7 +169,7 @@ fn is_option(argument: &str, option: &str) -> bool {
         [b'-', letter] if *letter != b'-' => {
             let letters = argument.strip_prefix('-').filter(|letters| !letters.starts_with('-'));
             letters.is_some_and(|letters| {
-                // What follows directly may be the text itself, as in `-cprint()`.
+                // Inline code may follow directly, as in `-cprint()`.
                 letters.as_bytes().first() == Some(letter) || letters.len() <= 4 && letters.as_bytes().contains(letter)
             })
         }
@@ -176,7 +178,7 @@ fn is_option(argument: &str, option: &str) -> bool {
     argument.eq_ignore_ascii_case(option) && option.len() > 2 || argument == option || with_value() || among_others()
 }
 
-/// Packages that are fetched by name alone, so that what runs next time may be something else.
+/// Returns warnings about packages without a fixed version, which may differ on the next run.
 fn unpinned(words: &[&str]) -> Vec<String> {
     let mut found = BTreeSet::new();
     for fetcher in FETCHERS {
@@ -189,7 +191,7 @@ fn unpinned(words: &[&str]) -> Vec<String> {
     found.into_iter().map(told).collect()
 }
 
-/// The package among a fetcher's arguments.
+/// Returns the package in the arguments of a fetcher.
 fn package<'a>(arguments: &[&'a str]) -> Option<&'a str> {
     let mut arguments = arguments.iter();
     while let Some(argument) = arguments.next() {
@@ -204,7 +206,7 @@ fn package<'a>(arguments: &[&'a str]) -> Option<&'a str> {
     None
 }
 
-/// Whether a package is named with one version: `pkg@1.2.3`, `@scope/pkg@1.2.3` or `pkg==1.2.3`.
+/// Reports whether a package name has an exact version: `pkg@1.2.3`, `@scope/pkg@1.2.3` or `pkg==1.2.3`.
 fn is_pinned(package: &str) -> bool {
     let version = match package.split_once("==") {
         Some((_, version)) => version,
@@ -228,12 +230,12 @@ fn texts_of_http(http: &DescribedHttp) -> impl Iterator<Item = &str> {
     own.chain(http.headers.iter().map(|(_, value)| value)).chain(oauth).map(|sited| sited.value.as_str())
 }
 
-/// What of the user's a text refers to.
+/// Returns the variables and secrets of the user that a text refers to.
 fn variables(text: &str) -> impl Iterator<Item = String> {
     parts(text).into_iter().filter_map(|part| match part {
         Part::Variable { name, .. } => Some(name.to_owned()),
         Part::Secret(name) => Some(format!("secret {name}")),
-        // A server with a reference that means nothing is not started.
+        // A server with an invalid reference is not started.
         Part::Text(_) | Part::Project | Part::Foreign(_) | Part::Unclosed => None,
     })
 }

@@ -1,13 +1,13 @@
-//! The clients there are, what they are called, and where their files are.
+//! Supported MCP clients, their names and the locations of their files.
 
 use std::path::{Path, PathBuf};
 
-/// A program other than this one that keeps a list of servers.
+/// Another MCP client with a list of servers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Client {
     /// Claude Code: `.mcp.json` and `~/.claude.json`.
     ClaudeCode,
-    /// Claude Desktop, which starts servers and dials none.
+    /// Claude Desktop, for stdio servers only.
     ClaudeDesktop,
     /// Cursor.
     Cursor,
@@ -28,7 +28,7 @@ pub enum Client {
 }
 
 impl Client {
-    /// All of them, in the order in which people are shown them.
+    /// All clients, in display order.
     pub const ALL: [Self; 10] = [
         Self::ClaudeCode,
         Self::ClaudeDesktop,
@@ -42,7 +42,7 @@ impl Client {
         Self::Windsurf,
     ];
 
-    /// What it is called on the command line.
+    /// Returns the client's name on the command line.
     pub fn name(self) -> &'static str {
         match self {
             Self::ClaudeCode => "claude-code",
@@ -58,15 +58,15 @@ impl Client {
         }
     }
 
-    /// The client of this name. `vscode` is one of them too.
+    /// Returns the client with this name. Accepts `vscode` for `vs-code`.
     pub fn from_name(name: &str) -> Option<Self> {
         let name = if name == "vscode" { "vs-code" } else { name };
         Self::ALL.into_iter().find(|client| client.name() == name)
     }
 
-    /// Where its servers are looked for: the project's file before the user's.
+    /// Returns the locations of the client's files, the project's before the user's.
     ///
-    /// The system is named as `std::env::consts::OS` names it.
+    /// `os` has the form of `std::env::consts::OS`.
     pub fn files(self, home: &Path, project: &Path, os: &str) -> Vec<PathBuf> {
         let settings = application_settings(home, os);
         let at_home = |path: &str| home.join(path);
@@ -99,7 +99,7 @@ impl Client {
     }
 }
 
-/// Where applications keep what they are told to remember.
+/// Returns the directory for application settings.
 fn application_settings(home: &Path, os: &str) -> PathBuf {
     match os {
         "macos" => home.join("Library/Application Support"),

@@ -1,27 +1,27 @@
-//! Variables inside texts, as the clients spell them.
+//! Variable references in the syntaxes of other clients.
 
 use std::path::{MAIN_SEPARATOR_STR, Path};
 
 use super::note::{Note, shown};
 use super::variables::{Piece, Pieces, is_name, variable, write_ours};
 
-/// How a client spells a variable.
+/// Syntax of variable references.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Dialect {
-    /// Not at all: every text is what it is.
+    /// No references: every text is literal.
     Literal,
-    /// As we do: `${V}` and, if it has defaults, `${V:-default}`.
+    /// `${V}`, and `${V:-default}` if `defaults` is set. The syntax of Wharf.
     Braces { defaults: bool },
-    /// As editors do: `${env:V}`, `${workspaceFolder}`; and, if it asks people for values, `${input:id}`.
+    /// The syntax of editors: `${env:V}`, `${workspaceFolder}`, and `${input:id}` if `inputs` is set.
     Editor { inputs: bool },
     /// `{env:V}`.
     Curly,
-    /// As a shell does: `$V`, `${V}`, `${V:-default}`; one that is not set is empty.
+    /// Shell syntax: `$V`, `${V}`, `${V:-default}`. An unset variable is empty.
     Shell,
 }
 
 impl Dialect {
-    /// Reads a client's text, and notes what of it means nothing here. `field` is what the text is the value of.
+    /// Parses a client's text and adds notes about unsupported references. `field` is the name of the field.
     pub(super) fn read(self, text: &str, field: &str, project: &Path, notes: &mut Vec<Note>) -> Vec<Piece> {
         let mut reading = Reading { field, project, notes, pieces: Pieces::default() };
         match self {
@@ -35,7 +35,7 @@ impl Dialect {
         reading.pieces.0
     }
 
-    /// Writes a text as a client does, with a note for what it has no spelling for.
+    /// Writes a text in the client's syntax and adds notes about references that cannot be expressed.
     pub(super) fn write(self, pieces: &[Piece], field: &str, notes: &mut Vec<Note>) -> String {
         let mut text = String::new();
         let mut known = true;
@@ -52,7 +52,7 @@ impl Dialect {
                 }
             }
         }
-        // What it would read is asked of its own reader, so that no ambiguity goes unsaid. A secret it asks people for.
+        // Parse the result again to detect ambiguities. Secrets become prompts of the client and are not compared.
         let pieces = self.unset_is_empty(pieces, field, notes);
         let asks = pieces.iter().any(|piece| matches!(piece, Piece::Secret(_)));
         if known && !asks && self.read(&text, field, Path::new("/"), &mut Vec::new()) != pieces {
@@ -61,7 +61,8 @@ impl Dialect {
         text
     }
 
-    /// The pieces as a client reads them to which a variable that is not set is empty, with a note where that matters.
+    /// Returns the pieces as read by a client for which an unset variable is empty, and adds a note if that makes a
+    /// difference.
     fn unset_is_empty(self, pieces: &[Piece], field: &str, notes: &mut Vec<Note>) -> Vec<Piece> {
         let empty = |piece: &Piece| match piece {
             Piece::Variable { name, default: None } if self == Self::Shell => {
@@ -95,7 +96,7 @@ impl Dialect {
     }
 }
 
-/// Says of a secret that people are asked for it there.
+/// Returns a note if the client prompts for this secret.
 fn asked(piece: &Piece, field: &str) -> Option<Note> {
     let Piece::Secret(name) = piece else { return None };
     let text = format!("`{}` refers to the secret `{}`, which is asked for there", shown(field), shown(name));
@@ -124,11 +125,11 @@ fn unspellable(piece: &Piece, field: &str) -> Note {
     Note::changed(note).fix("put the value there by hand")
 }
 
-/// What stands between two braces turned out to be.
+/// Meaning of a text between braces.
 enum Found {
     Piece(Piece),
     Text(String),
-    /// Nothing: it stays as it was written.
+    /// Not a reference. The text stays as written.
     Nothing,
 }
 
@@ -190,7 +191,7 @@ impl Reading<'_> {
         }
     }
 
-    /// Something people are asked for: here it is a variable, or a secret.
+    /// Converts an input prompt to a variable.
     fn input(&mut self, id: &str) -> Piece {
         let fit = |character: char| if character.is_ascii_alphanumeric() { character } else { '_' };
         let name: String = id.chars().map(fit).take(64).collect();
@@ -215,7 +216,7 @@ impl Reading<'_> {
         Found::Nothing
     }
 
-    /// `$V` and `${V}`; whatever else begins with a `$` is text.
+    /// Parses `$V` and `${V}`. Any other use of `$` is literal.
     fn shell(&mut self, text: &str) {
         let mut rest = text;
         while let Some(start) = rest.find('$') {
@@ -235,7 +236,7 @@ impl Reading<'_> {
     }
 }
 
-/// The reference a `$` begins, if it does, and how long it or the text instead of it is.
+/// Parses the reference at a `$`. Returns the reference, if it is one, and the length of the text consumed.
 fn shell_reference(text: &str) -> (Option<Piece>, usize) {
     let empty_if_unset = |piece: Piece| match piece {
         Piece::Variable { name, default } => Piece::Variable { name, default: Some(default.unwrap_or_default()) },

@@ -1,4 +1,4 @@
-//! From entries of our shape to a client's file.
+//! Conversion of entries to another client's file.
 
 use std::borrow::Cow;
 
@@ -10,19 +10,19 @@ use super::note::{Note, shown};
 use super::tables::shape;
 use super::write::write;
 
-/// A client's file.
+/// An exported client file.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Exported {
-    /// The whole file.
+    /// Content of the file.
     pub text: String,
-    /// What is not the same there, each with the server it is about.
+    /// Notes about differences, each with its server.
     pub notes: Vec<Note>,
 }
 
-/// Writes a file of a client's own from these servers, by their ids. Values are written as they are.
+/// Writes a client's file with these servers, by id. Values are written unchanged.
 ///
-/// A server the client would treat as something else, such as one that is switched off where nothing can be, is left
-/// out, and a note says so.
+/// Omits a server that the client would handle differently, such as a disabled server if the client has no such
+/// setting, and adds a note.
 pub fn export(client: Client, servers: &[(String, Map<String, Json>)]) -> Exported {
     let mut notes = Vec::new();
     let mut written = Map::new();
@@ -42,17 +42,17 @@ pub fn export(client: Client, servers: &[(String, Map<String, Json>)]) -> Export
     Exported { text: write(shape(client).format, &file(client, written, beside)), notes }
 }
 
-/// What is said beside the servers.
+/// Members of the file besides the servers.
 #[derive(Default)]
 struct Beside {
-    /// Secrets people are asked for.
+    /// Secrets for which the client prompts.
     secrets: Vec<String>,
-    /// Servers that are switched off in a list of their own.
+    /// Servers disabled by a separate list.
     excluded: Vec<String>,
 }
 
 impl Beside {
-    /// The entry, but for being switched off where that is said beside it.
+    /// Returns the entry without its `enabled` flag, if the client disables servers in a separate list.
     fn switched<'a>(&mut self, client: Client, id: &str, entry: &'a Map<String, Json>) -> Cow<'a, Map<String, Json>> {
         if client != Client::Gemini || entry.get("enabled") != Some(&Json::Bool(false)) {
             return Cow::Borrowed(entry);
@@ -68,7 +68,7 @@ fn about(id: &str, note: Note) -> Note {
     Note { text: format!("`{}`: {}", shown(id), note.text), ..note }
 }
 
-/// Adds what a client insists on.
+/// Adds the members that a client requires.
 fn completed(client: Client, id: &str, mut server: Map<String, Json>) -> Map<String, Json> {
     if client == Client::Goose {
         server.insert("name".to_owned(), Json::from(id));
@@ -95,7 +95,7 @@ fn file(client: Client, servers: Map<String, Json>, beside: Beside) -> Map<Strin
     file
 }
 
-/// Secrets as what VS Code asks people for.
+/// Converts secrets to input prompts of VS Code.
 fn inputs(mut secrets: Vec<String>) -> Json {
     secrets.sort();
     secrets.dedup();

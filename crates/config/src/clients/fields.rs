@@ -1,4 +1,4 @@
-//! One server of a client's file, read field by field.
+//! Conversion of one server of a client's file to an entry.
 
 use std::path::Path;
 
@@ -12,18 +12,18 @@ use super::shape::{Field, Kind, Shape};
 use super::tables::shape;
 use super::variables::{Piece, is_name, write_ours};
 
-/// A server that is being read.
+/// State of the conversion of one server.
 pub(super) struct Fields<'a> {
     client: Client,
     shape: &'static Shape,
     project: &'a Path,
     node: &'a Node,
     entry: Map<String, Json>,
-    /// What was noticed so far.
+    /// Notes so far.
     pub(super) notes: Vec<Note>,
 }
 
-/// A server cannot be carried over at all.
+/// The server cannot be converted.
 struct Refused;
 
 impl<'a> Fields<'a> {
@@ -31,7 +31,7 @@ impl<'a> Fields<'a> {
         Self { client, shape: shape(client), project, node, entry: Map::new(), notes: Vec::new() }
     }
 
-    /// The entry in our shape; nothing where there can be none, and then a note says why.
+    /// Converts the server. Returns an empty entry and adds a note if that is not possible.
     pub(super) fn read(&mut self) -> Map<String, Json> {
         let Value::Map(_) = &self.node.value else {
             self.notes.push(Note::lost(format!("is {}, not an object, and is left out", self.node.value.kind())));
@@ -128,14 +128,14 @@ impl<'a> Fields<'a> {
         nodes.iter().map(|node| self.text(name, node)).collect()
     }
 
-    /// No tools at all means all of them to goose.
+    /// Sets a list of names. For goose, an empty list means all tools and is dropped.
     fn words(&mut self, field: &Field, words: Vec<Json>) {
         if self.client != Client::Goose || !words.is_empty() {
             self.put(field, Json::Array(words));
         }
     }
 
-    /// A text as we would write it. What a number or a boolean is written as will do.
+    /// Converts a value to a text in Wharf's syntax. Accepts numbers and booleans.
     fn text(&mut self, name: &str, node: &Node) -> Option<Json> {
         let text = match &node.value {
             Value::Text(text) | Value::Number(text) => text.clone(),
@@ -186,7 +186,7 @@ impl<'a> Fields<'a> {
         Some(())
     }
 
-    /// Sets a pair to what a variable holds.
+    /// Sets a pair to a reference to a variable.
     fn refer(&mut self, ours: &str, key: &str, before: &str, variable: &str) {
         if is_name(variable) {
             self.put_pair(ours, key, Json::String(format!("{before}${{{variable}}}")));
@@ -197,7 +197,7 @@ impl<'a> Fields<'a> {
     }
 
     fn missing(&mut self, field: &Field, node: &Node, means: &str, fix: &str) -> Option<()> {
-        // Switched off, or the default: then nothing is missed.
+        // Disabled or the default value: the missing support makes no difference.
         if node.value != Value::Bool(false) && node.text() != Some("dynamic_discovery") {
             let note = Note::lost(format!("`{}` has no counterpart: {means}", field.theirs));
             self.notes.push(if fix.is_empty() { note } else { note.fix(fix) });
@@ -249,7 +249,7 @@ impl<'a> Fields<'a> {
         self.shape.fields.iter().any(is_member)
     }
 
-    /// Leaves out what goes without saying, and everything where there is no server.
+    /// Removes default values. Clears the entry if it has neither a command nor a URL.
     fn tidy(&mut self) {
         let has = |entry: &Map<String, Json>, key: &str| entry.contains_key(key);
         if self.entry.get("enabled") == Some(&Json::Bool(true)) {
@@ -273,7 +273,7 @@ impl<'a> Fields<'a> {
     }
 }
 
-/// The value at a path of at most two keys. Of a key that stands twice, the last counts.
+/// Returns the value at a path of at most two keys. The last of duplicate keys wins.
 fn at<'a>(node: &'a Node, path: &str) -> Option<&'a Node> {
     let last = |node: &'a Node, key: &str| node.members().iter().rev().find(|member| member.key == key);
     match path.split_once('.') {
@@ -311,7 +311,7 @@ fn words(node: &Node) -> Option<Vec<Json>> {
     nodes.iter().map(|node| node.text().map(Json::from)).collect()
 }
 
-/// A list, or what is already one text.
+/// Joins a list of scopes. Accepts a single text as well.
 fn scopes(node: &Node) -> Option<String> {
     let Value::List(nodes) = &node.value else { return node.text().map(str::to_owned) };
     let words: Option<Vec<_>> = nodes.iter().map(Node::text).collect();
@@ -321,12 +321,12 @@ fn scopes(node: &Node) -> Option<String> {
 fn milliseconds(node: &Node, factor: f64) -> Option<Json> {
     let Value::Number(text) = &node.value else { return None };
     let time = (text.parse::<f64>().ok()? * factor).round();
-    // Beyond this a float no longer counts in ones, and nobody waits that long.
+    // Above this, a float cannot represent every integer.
     let is_time = (0.0..=9e15).contains(&time);
     is_time.then(|| Json::Number(Number::from(time as u64)))
 }
 
-/// A text whose reference had to lose the `$` before it.
+/// Writes a text without the `$` that directly precedes a reference.
 fn text_with_room(pieces: &[Piece]) -> String {
     let mut text = String::new();
     for piece in pieces {

@@ -1,4 +1,4 @@
-//! One server of a client's file, filled in field by field.
+//! Conversion of one entry to a server of a client's file.
 
 use serde_json::{Map, Number, Value as Json};
 
@@ -8,20 +8,20 @@ use super::shape::{Field, Kind, Shape, Way};
 use super::tables::shape;
 use super::variables::{Piece, ours};
 
-/// A server that is being written.
+/// State of the conversion of one entry.
 pub(super) struct Filling {
     client: Client,
     shape: &'static Shape,
-    /// What of our entry is not yet said there.
+    /// Members of the entry that are not converted yet.
     rest: Map<String, Json>,
     server: Map<String, Json>,
-    /// What was noticed so far.
+    /// Notes so far.
     pub(super) notes: Vec<Note>,
-    /// Secrets the client will ask for.
+    /// Secrets for which the client will prompt.
     pub(super) secrets: Vec<String>,
 }
 
-/// Why a server is not written: what the client cannot say about it.
+/// Reason for which a server is omitted: a setting that the client does not support.
 pub(super) struct LeftOut(pub(super) String);
 
 impl Filling {
@@ -30,7 +30,7 @@ impl Filling {
         Self { client, shape: shape(client), rest: one_spelling(entry), server: Map::new(), notes, secrets }
     }
 
-    /// The server as the client would have written it.
+    /// Converts the entry to the client's format.
     pub(super) fn fill(&mut self) -> Result<Map<String, Json>, LeftOut> {
         for field in self.shape.fields.iter().filter(|field| field.way == Way::Both) {
             self.field(field);
@@ -52,7 +52,7 @@ impl Filling {
         }
     }
 
-    /// A field that is one value of ours.
+    /// Converts a field with a single value.
     fn value(&mut self, field: &Field, kind: Kind) {
         let Some(value) = self.take(field.ours) else { return };
         let written = match (kind, &value) {
@@ -74,7 +74,7 @@ impl Filling {
             _ => None,
         };
         match written {
-            // Going without saying is said by nobody.
+            // False is the default of an inverted flag.
             Some(Json::Bool(false)) if matches!(kind, Kind::Inverse) => {}
             Some(written) => self.put(field.theirs, written),
             None => self.notes.push(Note::lost(format!("`{}` is not of the right kind, and is left out", field.ours))),
@@ -103,7 +103,7 @@ impl Filling {
             self.rest.remove("type");
             self.put(field.theirs, Json::from(word));
         } else if let Some(word) = find("") {
-            // It says that there is an address, and what else we would say stays for the notes.
+            // The word only says that the server is remote. The exact type stays for the notes.
             self.put(field.theirs, Json::from(word));
         }
     }
@@ -190,7 +190,7 @@ impl Filling {
         Some(Json::String(self.shape.dialect(theirs).write(&pieces, name, &mut self.notes)))
     }
 
-    /// Takes the pairs of an object of ours that are like this.
+    /// Takes the pairs that satisfy a predicate out of an object of the entry.
     fn take_pairs(&mut self, ours_key: &str, is_it: impl Fn(&str, &[Piece]) -> bool) -> Vec<(String, Vec<Piece>)> {
         let Some(Json::Object(pairs)) = self.rest.get_mut(ours_key) else { return Vec::new() };
         let mut taken = Vec::new();
@@ -232,7 +232,7 @@ impl Filling {
         }
     }
 
-    /// Refuses to write what would be something else there.
+    /// Rejects servers that the client would handle differently.
     fn leave_out(&self) -> Result<(), LeftOut> {
         let name = self.client.name();
         if self.rest.contains_key("url") {
@@ -264,7 +264,7 @@ fn no_word(name: &str, key: &str) -> Note {
     Note::lost(format!("{name} has no word for `{}`", shown(key)))
 }
 
-/// An entry in which everything has one name.
+/// Replaces alternative key names with the canonical ones.
 fn one_spelling(entry: &Map<String, Json>) -> Map<String, Json> {
     let mut entry = entry.clone();
     for (other, usual) in [("transport", "type"), ("request_timeout_ms", "timeout")] {
@@ -283,7 +283,7 @@ fn is_variable(piece: &Piece, wanted: &str) -> bool {
     matches!(piece, Piece::Variable { name, default: None } if name == wanted)
 }
 
-/// The variable these pieces refer to.
+/// Returns the variable that these pieces refer to.
 fn variable(pieces: &[Piece]) -> &str {
     let name = pieces.iter().find_map(|piece| match piece {
         Piece::Variable { name, .. } => Some(name.as_str()),
@@ -299,7 +299,7 @@ fn secret(piece: &Piece) -> Option<String> {
     }
 }
 
-/// A time of ours in seconds, whole ones where they are.
+/// Converts milliseconds to seconds, to an integer if possible.
 fn seconds(milliseconds: &Number) -> Option<Json> {
     match milliseconds.as_u64() {
         Some(whole) if whole % 1000 == 0 => Some(Json::from(whole / 1000)),

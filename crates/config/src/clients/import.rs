@@ -1,4 +1,4 @@
-//! From a client's file to entries of our shape.
+//! Conversion of another client's file to entries.
 
 use std::borrow::Cow;
 use std::collections::{HashMap, HashSet};
@@ -14,29 +14,32 @@ use super::fields::Fields;
 use super::note::{Note, shown};
 use super::tables::shape;
 
-/// A server out of a client's file.
+/// A server imported from a client's file.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Imported {
-    /// What it is called here: its name there, made to fit.
+    /// Server name: the original name with invalid characters replaced.
     pub id: String,
-    /// What it is, in our shape; empty where it cannot be carried over at all.
+    /// The converted entry. Empty if the server cannot be converted.
     pub entry: Map<String, Json>,
-    /// Where it stands.
+    /// Position in the file.
     pub place: Position,
-    /// What is not the same here.
+    /// Notes about differences.
     pub notes: Vec<Note>,
 }
 
 impl Imported {
-    /// Whether there is anything to store; if not, its notes say why.
+    /// Reports whether there is an entry to store. If not, the notes give the reason.
     pub fn is_carried(&self) -> bool {
         !self.entry.is_empty()
     }
 }
 
-/// Reads a client's file. The format is what the file's extension says, or else what the client writes.
+/// Imports a client's file. The file extension determines the format. Without one, the client's own format is assumed.
 ///
-/// The project is where `${workspaceFolder}` leads, and whose servers are taken from a file that keeps them by project.
+/// `project` is the value of `${workspaceFolder}`, and selects the servers in a file that groups them by project.
+///
+/// # Errors
+/// Returns [`Unreadable`] if the file cannot be parsed.
 pub fn import(client: Client, text: &str, file: &Path, project: &Path) -> Result<Vec<Imported>, Unreadable> {
     let tree = read(text, Format::promised(file).unwrap_or(shape(client).format))?;
     let mut members = Vec::new();
@@ -56,7 +59,7 @@ pub fn import(client: Client, text: &str, file: &Path, project: &Path) -> Result
     Ok(imported)
 }
 
-/// The objects that hold servers.
+/// Returns the objects that hold servers.
 fn roots<'a>(client: Client, tree: &'a Node, project: &Path) -> Vec<&'a Member> {
     let found = |path: &&[&str]| member_at(tree, path);
     let mut roots: Vec<_> = shape(client).roots.iter().filter_map(found).collect();
@@ -65,7 +68,7 @@ fn roots<'a>(client: Client, tree: &'a Node, project: &Path) -> Vec<&'a Member> 
             let path = project.display().to_string();
             roots.extend(member_at(tree, &["projects", &path, "mcpServers"]));
         }
-        // Its second version keeps them one level deeper. A server could be called so too, but then it has a type.
+        // Version 2 nests servers one level deeper. A server named `servers` has a type.
         Client::Opencode => {
             let deeper = member_at(tree, &["mcp", "servers"]).filter(|member| member.node.member("type").is_none());
             roots = deeper.map_or(roots, |member| vec![member]);
@@ -92,7 +95,7 @@ fn members_of(root: &Member) -> Result<&[Member], Unreadable> {
     }
 }
 
-/// Every key once, and where it stood before: of several, clients see the last.
+/// Returns the last member of each key and the position of the one before, if any. Clients use the last duplicate.
 fn last_of_each(members: Vec<&Member>) -> Vec<(&Member, Option<Position>)> {
     let mut places = HashMap::new();
     let mut last: Vec<(&Member, Option<Position>)> = Vec::new();
@@ -125,7 +128,7 @@ fn server(client: Client, member: &Member, project: &Path, names: &mut HashSet<S
     Imported { id, entry, place: member.at, notes }
 }
 
-/// A name like this one that fits and is not taken.
+/// Returns a valid server name that resembles this one and is not taken.
 fn fitting(name: &str, taken: &mut HashSet<String>) -> String {
     let fit = |character: char| match character {
         'a'..='z' | 'A'..='Z' | '0'..='9' | '_' | '-' => character,
@@ -139,7 +142,7 @@ fn fitting(name: &str, taken: &mut HashSet<String>) -> String {
     free.unwrap_or(fitted)
 }
 
-/// An older goose keeps what a server is under `config`, beside `enabled`.
+/// Merges the `config` object of older goose versions into the server.
 fn flattened(node: &Node) -> Cow<'_, Node> {
     let Some(config) = node.member("config").filter(|config| matches!(config.node.value, Value::Map(_))) else {
         return Cow::Borrowed(node);
@@ -149,7 +152,7 @@ fn flattened(node: &Node) -> Cow<'_, Node> {
     Cow::Owned(Node { at: node.at, value: Value::Map(members) })
 }
 
-/// Whether Gemini's lists of servers say that it does not start.
+/// Reports whether Gemini's server lists disable this server.
 fn is_excluded(tree: &Node, name: &str) -> bool {
     let list = |key: &str| member_at(tree, &["mcp", key]).map(|member| names(&member.node));
     let is_allowed = list("allowed").is_none_or(|allowed| allowed.contains(&name));

@@ -1,7 +1,7 @@
-//! The files other clients keep their servers in: read into entries of our shape, and written from them.
+//! Import from and export to the configuration files of other MCP clients.
 //!
-//! Each client is a table of what it calls things, read in one direction and in the other. Whatever cannot
-//! be carried over is said in a [`Note`], never in silence; a note names keys and variables, and no values.
+//! Each client is described by one table of field names, used for import and export. Every loss is reported in a
+//! [`Note`]. Notes contain names of keys and variables, never values.
 
 mod client;
 mod dialect;

@@ -1,26 +1,26 @@
-//! What somebody should know about an entry that was carried over.
+//! Notes about the conversion of an entry.
 
 use wharf_spec::Untrusted;
 
-/// Something that is not the same on the other side. It holds names of keys and variables, and never a value.
+/// A difference between the original and the converted entry. Contains names of keys and variables, never values.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Note {
-    /// How much it matters.
+    /// Severity.
     pub severity: NoteSeverity,
-    /// What is not the same: a lower-case fragment, escaped.
+    /// Description: a lower-case fragment, escaped.
     pub text: String,
-    /// What to do about it.
+    /// Suggested fix.
     pub fix: Option<String>,
 }
 
-/// How much a note matters.
+/// Severity of a note.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum NoteSeverity {
-    /// Something to know.
+    /// Information only.
     Hint,
-    /// Something is said in another way, and may not mean quite the same.
+    /// A value is expressed differently and may have a different meaning.
     Changed,
-    /// Something is not there any more.
+    /// A value is lost.
     Lost,
 }
 
@@ -42,7 +42,7 @@ impl Note {
     }
 }
 
-/// A name out of a file, fit to be shown.
+/// Escapes and shortens a name for display.
 pub(super) fn shown(name: &str) -> String {
     Untrusted::new(name).shortened(64).to_string()
 }

@@ -1,26 +1,26 @@
-//! What a client's file looks like, as data: every field with the name it has there and the one it has here.
+//! Schema of a client's file: a table that maps its fields to those of an entry.
 
 use crate::Format;
 
 use super::dialect::Dialect;
 
-/// A client's file.
+/// Schema of a client's file.
 #[derive(Debug)]
 pub(super) struct Shape {
-    /// What it is written in.
+    /// File format.
     pub(super) format: Format,
-    /// Where its servers stand. All are read, the first is written.
+    /// Paths of the objects that hold servers. Import reads all of them, export writes the first.
     pub(super) roots: &'static [&'static [&'static str]],
-    /// How it spells variables.
+    /// Syntax of variable references.
     pub(super) dialect: Dialect,
-    /// How it does so in headers, if that is another matter.
+    /// Syntax of variable references in headers, if different.
     pub(super) headers: Option<Dialect>,
-    /// What a server of it is made of. Where several lead to one field of ours, the more special comes first.
+    /// Fields of a server. If several map to the same field of an entry, the more specific one comes first.
     pub(super) fields: &'static [Field],
 }
 
 impl Shape {
-    /// How variables are spelt in this field.
+    /// Returns the syntax of variable references in a field.
     pub(super) fn dialect(&self, field: &str) -> Dialect {
         match self.headers {
             Some(dialect) if field.starts_with("headers.") => dialect,
@@ -29,7 +29,7 @@ impl Shape {
     }
 }
 
-/// A field of a server. Either name may be that of a member of an object: `oauth.client_id`.
+/// Mapping of one field. Either name may be the path of a nested member: `oauth.client_id`.
 #[derive(Debug)]
 pub(super) struct Field {
     pub(super) theirs: &'static str,
@@ -38,74 +38,74 @@ pub(super) struct Field {
     pub(super) way: Way,
 }
 
-/// Which way a field goes.
+/// Direction of a mapping.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Way {
     Both,
-    /// It is understood when it is there, and never written.
+    /// Import only.
     In,
 }
 
-/// What a field holds.
+/// Type and conversion of a field.
 #[derive(Debug, Clone, Copy)]
 pub(super) enum Kind {
-    /// The transport: their words and ours, where ours is empty if it says no more than that there is an address.
-    /// A client may insist on it.
+    /// The transport: pairs of the client's word and ours. Ours is empty if the word only means that the server is
+    /// remote. `required` is set if the client requires the field.
     Transport { words: &'static [(&'static str, &'static str)], required: bool },
-    /// An address that is reached by this transport and by no other.
+    /// A URL for exactly this transport.
     Address(&'static str),
-    /// A text in which variables are expanded.
+    /// A text with variable references.
     Text,
-    /// A list of such texts.
+    /// A list of texts with variable references.
     Texts,
-    /// Such texts by name.
+    /// A map of texts with variable references.
     Pairs,
     /// A list of names.
     Words,
-    /// Yes or no.
+    /// A boolean.
     Flag,
-    /// No or yes.
+    /// A negated boolean.
     Inverse,
-    /// The number of a port.
+    /// A port number.
     Port,
-    /// A time as we count it.
+    /// A time in milliseconds.
     Milliseconds,
     /// A time in seconds.
     Seconds,
-    /// A time in seconds, of which there are no fractions.
+    /// A time in whole seconds.
     WholeSeconds,
-    /// The program and its arguments in one list.
+    /// The command and its arguments in one list.
     CommandLine,
-    /// Names of variables that are handed down.
+    /// Names of inherited variables.
     Handed,
-    /// Headers, each with the variable that holds it.
+    /// Headers, each with the variable that holds its value.
     HeaderVariables,
     /// The variable that holds a bearer token.
     Bearer,
-    /// A list of what we write as one text with spaces.
+    /// A list of scopes, written as one space-separated text in an entry.
     Scopes,
-    /// Nothing that would be missed.
+    /// A field without effect.
     Ignored,
-    /// Something that has no counterpart here: what that means, and what to do about it.
+    /// An unsupported field: the consequence and a suggested fix.
     Missing(&'static str, &'static str),
 }
 
-/// A field that goes both ways.
+/// Maps a field in both directions.
 pub(super) const fn both(theirs: &'static str, ours: &'static str, kind: Kind) -> Field {
     Field { theirs, ours, kind, way: Way::Both }
 }
 
-/// A field that is only ever read.
+/// Maps a field for import only.
 pub(super) const fn only_in(theirs: &'static str, ours: &'static str, kind: Kind) -> Field {
     Field { theirs, ours, kind, way: Way::In }
 }
 
-/// A field nobody here needs.
+/// Ignores a field.
 pub(super) const fn ignored(theirs: &'static str) -> Field {
     Field { theirs, ours: "", kind: Kind::Ignored, way: Way::In }
 }
 
-/// A field nobody here has.
+/// Reports a field as unsupported.
 pub(super) const fn missing(theirs: &'static str, means: &'static str, fix: &'static str) -> Field {
     Field { theirs, ours: "", kind: Kind::Missing(means, fix), way: Way::In }
 }

@@ -1,4 +1,4 @@
-//! The clients' shapes, as their documentation gave them in November 2026.
+//! Schemas of the clients' files, from their documentation in November 2026.
 
 use crate::Format;
 
@@ -10,7 +10,7 @@ use super::shape::Kind::{
 };
 use super::shape::{Field, Kind, Shape, both, ignored, missing, only_in};
 
-/// The shape of a client's file.
+/// Returns the schema of a client's file.
 pub(super) fn shape(client: Client) -> &'static Shape {
     match client {
         Client::ClaudeCode => &CLAUDE_CODE,
@@ -28,7 +28,7 @@ pub(super) fn shape(client: Client) -> &'static Shape {
 
 const SERVERS: &[&[&str]] = &[&["mcpServers"]];
 
-/// The words most clients use, and some that people write all the same.
+/// Transport names used by most clients, and common variants.
 const WORDS: &[(&str, &str)] = &[
     ("stdio", "stdio"),
     ("http", "http"),

@@ -1,4 +1,4 @@
-//! Texts of ours, and the variables in them.
+//! Texts with variable references, in Wharf's syntax.
 
 use crate::expand::{Part, reference};
 
@@ -11,11 +11,11 @@ pub(super) enum Piece {
         default: Option<String>,
     },
     Secret(String),
-    /// Another reference of ours, as it is written.
+    /// Any other reference, as written.
     Other(String),
 }
 
-/// Reads a text of ours.
+/// Parses a text in Wharf's syntax.
 pub(super) fn ours(text: &str) -> Vec<Piece> {
     let mut pieces = Pieces::default();
     let mut rest = text;
@@ -51,7 +51,7 @@ fn our_reference(inner: &str) -> Option<Piece> {
     }
 }
 
-/// `V` or `V:-default`.
+/// Parses `V` or `V:-default`.
 pub(super) fn variable(inner: &str) -> Option<Piece> {
     let (name, default) = match inner.split_once(":-") {
         Some((name, default)) => (name, Some(default.to_owned())),
@@ -60,14 +60,14 @@ pub(super) fn variable(inner: &str) -> Option<Piece> {
     is_name(name).then(|| Piece::Variable { name: name.to_owned(), default })
 }
 
-/// Whether a variable can be called this.
+/// Reports whether this is a valid variable name.
 pub(super) fn is_name(name: &str) -> bool {
     !name.starts_with(|first: char| first.is_ascii_digit())
         && !name.is_empty()
         && name.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'_')
 }
 
-/// Writes a text of ours. A reference right after a `$` cannot be written: `$${` begins a text.
+/// Writes a text in Wharf's syntax. Returns `None` if a reference directly follows a `$`, because `$${` is an escape.
 pub(super) fn write_ours(pieces: &[Piece]) -> Option<String> {
     let mut text = String::new();
     for piece in pieces {
@@ -89,7 +89,7 @@ pub(super) fn write_ours(pieces: &[Piece]) -> Option<String> {
     Some(text)
 }
 
-/// Pieces, of which no two texts follow each other.
+/// A list of pieces without adjacent texts.
 #[derive(Default)]
 pub(super) struct Pieces(pub(super) Vec<Piece>);
 

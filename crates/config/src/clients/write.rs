@@ -1,4 +1,4 @@
-//! A client's file as text.
+//! Serialization of a client's file.
 
 use std::fmt::Write as _;
 
@@ -22,7 +22,7 @@ fn json(file: &Map<String, Json>) -> String {
     text
 }
 
-/// Objects of objects become tables, and what is in them stands on one line.
+/// Writes objects of objects as tables, and their values on one line each.
 fn toml(file: &Map<String, Json>) -> String {
     let mut document = DocumentMut::new();
     for (key, value) in file {
@@ -48,7 +48,7 @@ fn toml_item(value: &Json) -> Item {
     Item::Table(table)
 }
 
-/// A value, which TOML has unless it is null.
+/// Converts a value to TOML. Returns `None` for null.
 fn toml_value(value: &Json) -> Option<Toml> {
     Some(match value {
         Json::Null => return None,
@@ -90,7 +90,7 @@ fn yaml_members(text: &mut String, members: &Map<String, Json>, indent: usize) {
     }
 }
 
-/// A value on one line.
+/// Writes a value on one line.
 fn yaml_flow(text: &mut String, value: &Json) {
     match value {
         Json::String(string) => text.push_str(&yaml_text(string)),
@@ -116,7 +116,7 @@ fn yaml_flow(text: &mut String, value: &Json) {
     }
 }
 
-/// A text without quotation marks where every reader of any YAML takes it for one, and with them everywhere else.
+/// Writes a text without quotes if every YAML version reads it as a string, and with quotes otherwise.
 fn yaml_text(text: &str) -> String {
     const NOT_TEXTS: [&str; 9] = ["true", "false", "null", "yes", "no", "on", "off", "y", "n"];
     let is_word = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'-' | b'/' | b'.');
@@ -126,7 +126,7 @@ fn yaml_text(text: &str) -> String {
     if is_plain { text.to_owned() } else { quoted(text) }
 }
 
-/// A text between quotation marks, in which nothing is left that could be misread.
+/// Writes a text in double quotes, with special characters escaped.
 fn quoted(text: &str) -> String {
     let mut quoted = String::from("\"");
     for character in text.chars() {
@@ -135,7 +135,7 @@ fn quoted(text: &str) -> String {
             '\n' => quoted.push_str("\\n"),
             '\t' => quoted.push_str("\\t"),
             _ if character.is_control() || wharf_spec::acts(character) || character == '\u{feff}' => {
-                // Writing into a string does not fail.
+                // Writing to a String cannot fail.
                 let _ = write!(quoted, "\\U{:08X}", u32::from(character));
             }
             _ => quoted.push(character),

@@ -1,4 +1,4 @@
-//! A configuration file on disk, edited so that nobody's edit is lost.
+//! Edits of a configuration file on disk, safe against concurrent edits.
 
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -9,72 +9,77 @@ use super::{Change, Edited, Refusal};
 use crate::Place;
 use crate::tree::Position;
 
-/// The most a configuration file may weigh.
+/// Maximum bytes of a configuration file.
 const LIMIT: u64 = 16 << 20;
 
-/// A configuration file that is edited. Blocks.
+/// A configuration file to edit. Operations block.
 #[derive(Debug, Clone)]
 pub struct ConfigFile {
     document: Document,
-    /// The project that it has to be in, links followed.
+    /// Canonical root of the project that must contain the file.
     within: Option<PathBuf>,
 }
 
-/// Why a file was not edited. It holds what it held before.
+/// Error of an edit. The file is unchanged.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum EditError {
-    /// Its content does not allow it.
+    /// The file's content cannot be edited.
     #[error("{place}: {refusal}")]
     Refused {
-        /// Where it stands.
+        /// Location of the problem.
         place: Place,
-        /// What is in the way.
+        /// Reason.
         refusal: Refusal,
     },
-    /// A link leads out of the project.
+    /// A symbolic link leads out of the project.
     #[error("`{}` leads out of the project, to `{}`", .file.display(), .target.display())]
     Outside {
         /// The file.
         file: PathBuf,
-        /// Where it leads.
+        /// Target of the link.
         target: PathBuf,
     },
-    /// It was not read or not written.
+    /// The file cannot be read or written.
     #[error(transparent)]
     Store(#[from] SaveError),
 }
 
 impl ConfigFile {
-    /// A file of the user's own. It may hold secrets, so a new one is for nobody else; an existing one keeps its mode.
+    /// Creates a handle for a file of the user. A new file is private, since it may hold secrets. An existing file
+    /// retains its mode.
     pub fn of_user(path: impl Into<PathBuf>) -> Self {
         Self { document: document(path).made_private(), within: None }
     }
 
-    /// A file of a project, which others may read as the umask has it. It is not edited through a link that leads out
-    /// of the project.
+    /// Creates a handle for a file of a project. A new file gets the mode of the umask. The file is not edited through
+    /// a symbolic link that leads out of the project.
     pub fn of_project(path: impl Into<PathBuf>, project: impl Into<PathBuf>) -> Self {
         Self { document: document(path), within: Some(project.into()) }
     }
 
-    /// Bounds the wait for others who are writing; ten seconds otherwise.
+    /// Sets the maximum time to wait for other writers. The default is ten seconds.
     pub fn with_patience(self, patience: Duration) -> Self {
         Self { document: self.document.with_patience(patience), ..self }
     }
 
-    /// The path as it was given.
+    /// Returns the path as given.
     pub fn path(&self) -> &Path {
         self.document.path()
     }
 
-    /// Replaces the content by what the edit makes of it. An absent file is an empty text.
+    /// Replaces the content with the result of an edit. A missing file is treated as an empty text.
     ///
-    /// The edit sees what is there while everybody else is locked out, and may be called again. What does not change is
-    /// not written, and no file is made to hold nothing new.
+    /// The edit runs while the file is locked and may run more than once. Unchanged content is not written, and a
+    /// missing file is not created if nothing changes.
+    ///
+    /// # Errors
+    /// Returns an [`EditError`] if the edit is rejected or the file cannot be read or written. The file is then
+    /// unchanged.
     pub fn edit(&self, mut edit: impl FnMut(&str) -> Result<Edited, Refusal>) -> Result<Change, EditError> {
         self.check_format().and_then(|()| self.check_within())?;
         if !self.path().exists() {
-            // Not even its directory is made for nothing.
+            // Do not create the directory if there is nothing to write.
             let change = edit("").map_err(|refusal| self.refused(refusal))?.change;
             if !change.is_change() {
                 return Ok(change);
@@ -103,7 +108,7 @@ impl ConfigFile {
         Err(self.refused(Refusal::Format { format }))
     }
 
-    /// Makes sure that a project's file is in the project. A link that leads to nothing yet is not trusted to.
+    /// Checks that a project's file is inside the project. A dangling link is rejected.
     fn check_within(&self) -> Result<(), EditError> {
         let Some(project) = self.within.as_ref().and_then(|project| project.canonicalize().ok()) else { return Ok(()) };
         let Some(nearest) = self.path().ancestors().find(|above| above.symlink_metadata().is_ok()) else {
@@ -124,7 +129,7 @@ impl ConfigFile {
 }
 
 impl EditError {
-    /// What to do about it.
+    /// Returns a suggested fix.
     pub fn fix(&self) -> String {
         match self {
             Self::Refused { refusal, .. } => refusal.fix().to_owned(),
@@ -143,7 +148,7 @@ impl EditError {
         }
     }
 
-    /// Where in the file, if it is about its content.
+    /// Returns the position in the file, if the error concerns its content.
     pub fn at(&self) -> Option<Position> {
         match self {
             Self::Refused { place, .. } => Some(place.at),

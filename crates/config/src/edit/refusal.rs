@@ -1,65 +1,65 @@
-//! Why a text is not edited.
+//! Reasons for which a text cannot be edited.
 
 use crate::tree::Position;
 
-/// Why a text is left as it is.
+/// Reason for which a text is left unchanged.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum Refusal {
-    /// It is not JSON with comments.
+    /// The text is not valid JSON with comments.
     #[error("cannot be read: {text}")]
     Unreadable {
-        /// Where it goes wrong.
+        /// Position of the error.
         at: Position,
-        /// What is wrong.
+        /// Description of the error.
         text: String,
     },
-    /// It is not UTF-8.
+    /// The text is not UTF-8.
     #[error("is not UTF-8 but {what}")]
     NotText {
-        /// What it seems to be.
+        /// Detected encoding.
         what: &'static str,
     },
-    /// It is YAML or TOML, which is read and never edited.
+    /// The file is YAML or TOML, which is supported for reading only.
     #[error("is {format}, which is only read")]
     Format {
-        /// Which.
+        /// Name of the format.
         format: &'static str,
     },
-    /// A key stands there twice, so that nobody can say which is meant.
+    /// A key occurs twice, so the edit would be ambiguous.
     #[error("`{}` stands there twice, the first time at {first}", wharf_spec::Untrusted::new(key.as_str()))]
     Duplicate {
-        /// Which.
+        /// The key.
         key: String,
-        /// Where it stands first.
+        /// First position.
         first: Position,
-        /// Where it stands again.
+        /// Second position.
         second: Position,
     },
-    /// A newer Wharf has written it.
+    /// The text was written by a newer version of Wharf.
     #[error("says `{key}: {found}`, and only 1 is known here")]
     Newer {
-        /// Where it says so.
+        /// Position of the version number.
         at: Position,
         /// `version` or `schema`.
         key: String,
-        /// What it says.
+        /// Version found.
         found: u64,
     },
-    /// Something on the way to what is to be changed is of another kind.
+    /// A value on the path has the wrong type.
     #[error("{} is not {expected}", wharf_spec::Untrusted::new(what.as_str()))]
     Unlike {
-        /// Where it stands.
+        /// Position of the value.
         at: Position,
-        /// What it is called.
+        /// Name of the value.
         what: String,
-        /// What it has to be.
+        /// Expected type.
         expected: &'static str,
     },
 }
 
 impl Refusal {
-    /// Where in the text.
+    /// Returns the position in the text.
     pub fn at(&self) -> Position {
         match self {
             Self::Unreadable { at, .. } | Self::Newer { at, .. } | Self::Unlike { at, .. } => *at,
@@ -68,7 +68,7 @@ impl Refusal {
         }
     }
 
-    /// What to do about it.
+    /// Returns a suggested fix.
     pub fn fix(&self) -> &'static str {
         match self {
             Self::Unreadable { .. } => "repair the file by hand; it was not touched",

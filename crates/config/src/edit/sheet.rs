@@ -1,4 +1,4 @@
-//! A file as a syntax tree: the only place that knows which library reads it.
+//! A file as a concrete syntax tree. The only module that uses the parser library for edits.
 
 use std::collections::BTreeMap;
 use std::slice;
@@ -10,15 +10,15 @@ use super::{Change, Refusal};
 use crate::json::OPTIONS;
 use crate::tree::Position;
 
-/// The newest number of `version` and `schema` that is known.
+/// Highest supported `version` and `schema`.
 const KNOWN: u64 = 1;
-/// What a byte order mark looks like once it is a character.
+/// The byte order mark.
 const MARK: char = '\u{feff}';
-/// Members of a new entry in the order in which people write them; others follow.
+/// Preferred order of members in a new entry. Others follow.
 const ORDER: [&str; 11] =
     ["type", "transport", "command", "args", "cwd", "env", "url", "headers", "oauth", "tool", "pattern"];
 
-/// A whole file.
+/// A file as a syntax tree.
 pub(super) struct Sheet {
     tree: CstRootNode,
     has_mark: bool,
@@ -44,7 +44,7 @@ impl Sheet {
         if self.has_mark { format!("{MARK}{body}") } else { body }
     }
 
-    /// The object that a file is. One is made where there is nothing.
+    /// Returns the root object. Creates one in an empty file.
     pub(super) fn root(&self) -> Result<Holder, Refusal> {
         match self.tree.value() {
             Some(node) => Holder::of(&node, "the file"),
@@ -53,7 +53,7 @@ impl Sheet {
     }
 }
 
-/// An object whose every key stands there once.
+/// An object without duplicate keys.
 #[derive(Clone)]
 pub(super) struct Holder(CstObject);
 
@@ -73,7 +73,7 @@ impl Holder {
         Some(value_of(&self.member(key)?.value()?))
     }
 
-    /// The object under this key, which is made if there is nothing.
+    /// Returns the object under this key. Creates it if it does not exist.
     pub(super) fn object(&self, key: &str) -> Result<Self, Refusal> {
         match self.member(key).and_then(|member| member.value()) {
             Some(node) => Self::of(&node, &format!("`{key}`")),
@@ -81,7 +81,7 @@ impl Holder {
         }
     }
 
-    /// Puts a value under this key. In objects, what stays the same is not touched.
+    /// Sets the value under this key. In objects, unchanged members are not touched.
     pub(super) fn set(&self, key: &str, value: &Value) -> Result<Change, Refusal> {
         let Some(member) = self.member(key) else {
             self.0.append(key, input(value));
@@ -115,7 +115,7 @@ impl Holder {
         Change::Removed(old)
     }
 
-    /// Adds a value at the end of the list under this key, unless the list has it.
+    /// Appends a value to the list under this key, unless the list contains it.
     pub(super) fn push(&self, key: &str, value: &Value) -> Result<Change, Refusal> {
         let Some(list) = self.list(key)? else {
             let list = self.0.append(key, CstInputValue::Array(Vec::new())).array_value_or_set();
@@ -130,7 +130,7 @@ impl Holder {
         Ok(Change::Added)
     }
 
-    /// Takes a value out of the list under this key.
+    /// Removes a value from the list under this key.
     pub(super) fn pull(&self, key: &str, value: &Value) -> Result<Change, Refusal> {
         let Some(list) = self.list(key)? else { return Ok(Change::NotThere) };
         let found = list.elements().into_iter().find(|element| value_of(element) == *value);
@@ -148,7 +148,7 @@ impl Holder {
         node.as_array().map(Some).ok_or_else(|| unlike(&node, &format!("`{key}`"), "a list"))
     }
 
-    /// Refuses what a newer Wharf has written.
+    /// Rejects files written by a newer version of Wharf.
     fn check_number(&self) -> Result<(), Refusal> {
         for key in ["version", "schema"] {
             let found = self.value(key).and_then(|value| value.as_u64()).filter(|found| *found > KNOWN);
@@ -168,7 +168,7 @@ impl Holder {
     }
 }
 
-/// Refuses objects that have a key twice, all of them taken together.
+/// Rejects duplicate keys within and across these objects.
 pub(super) fn check_unique(holders: &[Holder]) -> Result<(), Refusal> {
     let mut seen: BTreeMap<String, CstObjectProp> = BTreeMap::new();
     for member in holders.iter().flat_map(|holder| holder.0.properties()) {
@@ -185,7 +185,7 @@ fn unlike(node: &CstNode, what: &str, expected: &'static str) -> Refusal {
     Refusal::Unlike { at: place_of(node), what: what.to_owned(), expected }
 }
 
-/// Where a node begins. Reads everything before it, so it is for errors only.
+/// Returns the position of a node. Slow, since it reads everything before the node: for errors only.
 fn place_of(node: &CstNode) -> Position {
     let mut before = Vec::new();
     let mut next = Some(node.clone());
@@ -215,7 +215,7 @@ fn value_of(node: &CstNode) -> Value {
     if let Some(text) = node.as_string_lit() {
         return text.decoded_value().unwrap_or_default().into();
     }
-    // What is left is spelt as in plain JSON.
+    // All other literals have plain JSON syntax.
     serde_json::from_str(&node.to_string()).unwrap_or_default()
 }
 

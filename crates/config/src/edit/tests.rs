@@ -1,4 +1,4 @@
-//! Texts before and after, texts that are refused, and that nothing else changes whatever the text is.
+//! Tests of edits: expected texts, rejected texts, and preservation of everything else in generated texts.
 
 use proptest::prelude::*;
 use serde_json::json;
@@ -101,7 +101,7 @@ fn of_a_server_that_is_there_only_what_differs_is_written() {
         .replace("{\"x\": 1} // nobody knows", "{\"x\": 1}, // nobody knows\n      \"cwd\": \"/srv\"");
     check(set(before, "a", entry), &after, Change::Replaced(old.clone()));
     check(set(before, "a", old), before, Change::Unchanged);
-    // In both shapes at once, the one that has the server is edited.
+    // If both shapes are present, the one that has the server is edited.
     let both = r#"{"mcpServers": {"a": {}}, "mcp": {"servers": {"b": {"url": "x"}}}}"#;
     let edited = set(both, "b", json!({"url": "y"})).unwrap();
     assert_eq!(edited.text, both.replace("\"x\"", "\"y\""));
@@ -199,13 +199,13 @@ fn what_cannot_be_understood_is_refused_with_its_place() {
         assert_eq!((found.line, found.column), at, "{text}: {refusal}");
         assert!(refusal.to_string().contains(part), "{text}: {refusal}");
     }
-    // Neither is a number of Wharf's.
+    // A `version` that is a string and a supported number are both accepted.
     assert!(set("{\"version\": \"2.0\", \"mcpServers\": {}}", "x", json!({})).is_ok());
     assert!(set("{\"version\": 1, \"schema\": 1}", "x", json!({})).is_ok());
     assert!(set(&"[".repeat(100_000), "x", json!({})).is_err());
 }
 
-/// A text with comments nearly everywhere, written in one of several styles.
+/// Generates a text with comments in many places, in one of several styles.
 fn any_text() -> impl Strategy<Value = String> {
     let style =
         (prop::sample::select(vec!["\n", "\r\n"]), prop::sample::select(vec!["  ", "    ", "\t"]), any::<[bool; 6]>());

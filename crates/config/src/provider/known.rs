@@ -1,40 +1,40 @@
-//! The providers of models that need no configuration.
+//! Built-in model providers.
 
-/// A provider that needs no configuration.
+/// A built-in model provider.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct KnownProvider {
-    /// What it is called.
+    /// Name of the provider.
     pub name: &'static str,
-    /// What its API speaks.
+    /// API format.
     pub format: ProviderFormat,
-    /// Where its API begins.
+    /// Base URL of the API.
     pub base_url: &'static str,
-    /// The variable that says where else; none is looked at for servers of this machine.
+    /// Variable that overrides the base URL. `None` for local providers.
     pub url_variable: Option<&'static str>,
-    /// The variable with its key; servers of this machine need none.
+    /// Variable with the API key. `None` for local providers.
     pub key_variable: Option<&'static str>,
-    /// The model that is used where nobody names one.
+    /// Default model.
     pub model: &'static str,
-    /// The most tokens of an answer.
+    /// Maximum tokens of a response.
     pub max_tokens: u32,
-    /// Tokens of context that are used.
+    /// Size of the context window in tokens.
     pub context_tokens: u64,
 }
 
-/// The most tokens of an answer of a model that somebody else runs, which is what it thinks and what it says.
+/// Maximum tokens of a response from a hosted model, including thinking.
 const LONG_ANSWER: u32 = 32_000;
-/// The same of one that runs here, where everything is smaller.
+/// Maximum tokens of a response from a local model.
 const SHORT_ANSWER: u32 = 8_192;
-/// Tokens of context that are used of what somebody else runs. Models take more, at a price.
+/// Context tokens used with hosted models. They support more, at a higher price.
 const LARGE_CONTEXT: u64 = 200_000;
-/// What fits into a model that runs here, unless somebody says otherwise.
+/// Default context tokens of local models.
 const SMALL_CONTEXT: u64 = 32_768;
 
-/// The providers that need no configuration, in the order in which they are tried.
+/// The built-in providers, in the order in which they are tried.
 ///
-/// The models are as of November 2026. Anthropic has newer ones than the one named here, whose thinking is bound to
-/// everything said before it, so that old results could not be shortened. `gpt-5.6` is an alias of its maker's. A local
-/// server of llama.cpp has one model and does not look at the name.
+/// Models are as of November 2026. Newer Anthropic models are not the default, because their thinking depends on the
+/// whole preceding conversation, so old results could not be shortened. `gpt-5.6` is an alias defined by OpenAI. A
+/// llama.cpp server has one model and ignores the name.
 pub const KNOWN_PROVIDERS: &[KnownProvider] = &[
     KnownProvider {
         name: "anthropic",
@@ -88,19 +88,19 @@ pub const KNOWN_PROVIDERS: &[KnownProvider] = &[
     },
 ];
 
-/// What a provider's API speaks.
+/// API format of a provider.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ProviderFormat {
-    /// Anthropic's messages.
+    /// Anthropic messages API.
     Anthropic,
-    /// OpenAI's chat completions.
+    /// OpenAI chat completions API.
     Chat,
-    /// OpenAI's responses.
+    /// OpenAI responses API.
     Responses,
 }
 
 impl KnownProvider {
-    /// The one of this name.
+    /// Returns the built-in provider of this name.
     pub fn named(name: &str) -> Option<&'static Self> {
         KNOWN_PROVIDERS.iter().find(|known| known.name == name)
     }

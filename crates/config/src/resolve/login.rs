@@ -1,4 +1,4 @@
-//! How to log in, from what was written to what a login needs.
+//! Expansion of login settings.
 
 use std::fs::File;
 use std::io::{self, Read as _};
@@ -11,7 +11,7 @@ use super::Filling;
 use crate::Problem;
 use crate::configured::{Oauth, Sited};
 
-/// The longest key that is read.
+/// Maximum bytes of a key file.
 const LONGEST_KEY: u64 = 64 << 10;
 
 impl Filling<'_> {
@@ -39,8 +39,8 @@ impl Filling<'_> {
         Ok(login)
     }
 
-    /// Refuses two pages in two places without a word on where tokens come from: whatever is found out about that, a
-    /// person would bring what one of them gave to somebody else.
+    /// Rejects an `authorization_url` and a `device_url` of different origins without a `token_url`. With any
+    /// discovered token endpoint, one of the two would give the user's login to a different authorization server.
     fn check_paired(&self, oauth: &Oauth, login: &AuthSettings) -> Result<(), Problem> {
         let (Some(page), Some(device), None) = (&login.authorization_url, &login.device_url, &login.token_url) else {
             return Ok(());
@@ -82,7 +82,7 @@ impl Filling<'_> {
         })
     }
 
-    /// The client's key, where it has one.
+    /// Returns the client's private key, if there is one.
     fn key(&self, oauth: &Oauth) -> Result<Option<Secret>, Problem> {
         if let Some(key) = oauth.text("private_key") {
             return self.text(key).map(|key| Some(Secret::new(key)));
@@ -113,7 +113,7 @@ impl Filling<'_> {
 }
 
 fn read(path: &Path) -> io::Result<String> {
-    // Opening a pipe would wait for somebody to write.
+    // Opening a pipe would block until there is a writer.
     if !path.metadata()?.is_file() {
         return Err(io::Error::new(io::ErrorKind::InvalidInput, "it is no file"));
     }

@@ -1,4 +1,4 @@
-//! Why a secret was not found or not kept.
+//! Errors of the secret store.
 
 use std::io;
 use std::path::PathBuf;
@@ -7,88 +7,88 @@ use std::time::Duration;
 use wharf_spec::Untrusted;
 use wharf_store::{LoadError, SaveError};
 
-/// Why a secret was not found or not kept. What a program printed as the secret is never in it.
+/// Error from reading or storing a secret. Never contains the output of a program that may be the secret.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum SecretError {
-    /// It cannot be called that.
+    /// The name is invalid.
     #[error("`{}` is no name of a secret", Untrusted::new(name.as_str()).shortened(80))]
     BadName {
-        /// What it was to be called.
+        /// The rejected name.
         name: String,
     },
-    /// Nobody has it.
+    /// The secret does not exist.
     #[error("there is no secret `{name}`{}", keyring.as_ref().map(|said| format!("; the keyring says: {said}")).unwrap_or_default())]
     Unknown {
-        /// What it is called.
+        /// Name of the secret.
         name: String,
-        /// What the keyring complained of, escaped.
+        /// Error of the keyring, escaped.
         keyring: Option<String>,
     },
-    /// Secrets come from a command, which keeps them itself.
+    /// Secrets are managed by a command, so they cannot be stored here.
     #[error("secrets come from `secretCommand`, so `{name}` is not kept here")]
     Elsewhere {
-        /// What it is called.
+        /// Name of the secret.
         name: String,
     },
     /// A program could not be started.
     #[error("cannot start `{}`", Untrusted::new(program.as_str()))]
     NotStarted {
-        /// Which.
+        /// Name of the program.
         program: String,
-        /// Why not.
+        /// Reason from the system.
         source: io::Error,
     },
     /// A program failed.
     #[error("`{}` failed ({status}){}", Untrusted::new(program.as_str()), after_colon(complaint))]
     Failed {
-        /// Which.
+        /// Name of the program.
         program: String,
-        /// How it ended, in words.
+        /// Exit status, as text.
         status: String,
-        /// What it wrote to its standard error, escaped.
+        /// Its standard error output, escaped.
         complaint: String,
     },
-    /// A program took too long and was ended.
+    /// A program exceeded the time limit and was killed.
     #[error("`{}` did not answer within {} s", Untrusted::new(program.as_str()), limit.as_secs())]
     TooSlow {
-        /// Which.
+        /// Name of the program.
         program: String,
-        /// How long it had.
+        /// The time limit.
         limit: Duration,
     },
-    /// What a program answered is too long, empty or no text.
+    /// The output of a program is too long, empty or not UTF-8.
     #[error("what `{}` answered is {what}", Untrusted::new(program.as_str()))]
     BadAnswer {
-        /// Which.
+        /// Name of the program.
         program: String,
-        /// What is wrong with it.
+        /// Description of the problem.
         what: &'static str,
     },
-    /// The private file holds something else.
+    /// The private file does not contain secrets.
     #[error("`{}` holds no secrets", .path.display())]
     Damaged {
         /// The file.
         path: PathBuf,
     },
-    /// A newer Wharf has written the private file.
+    /// The private file was written by a newer version of Wharf.
     #[error("`{}` is of schema {found}, and only 1 is known here", .path.display())]
     Newer {
         /// The file.
         path: PathBuf,
-        /// What it says.
+        /// Schema version found in the file.
         found: u64,
     },
-    /// The private file was not read.
+    /// The private file cannot be read.
     #[error(transparent)]
     Load(#[from] LoadError),
-    /// The private file was not written.
+    /// The private file cannot be written.
     #[error(transparent)]
     Save(SaveError),
 }
 
 impl SecretError {
-    /// What to do about it.
+    /// Returns a suggested fix.
     pub fn fix(&self) -> String {
         match self {
             Self::BadName { .. } => "use letters, digits, `_`, `.` and `-`, at most 64 of them".to_owned(),
@@ -106,12 +106,13 @@ impl SecretError {
         }
     }
 
-    /// Whether a keyring merely does not know it. `secret-tool` says nothing then, `security` that it was not found.
+    /// Reports whether the keyring works but does not have the secret. `secret-tool` prints nothing then, `security`
+    /// reports that it was not found.
     pub(super) fn is_missing(&self) -> bool {
         self.complaint().is_none_or(|complaint| complaint.contains("could not be found"))
     }
 
-    /// What is worth saying of a keyring that did not have it: nothing if it merely does not know it.
+    /// Returns the keyring's error text. `None` if the output shows that the secret is merely missing.
     pub(super) fn complaint(&self) -> Option<String> {
         match self {
             Self::Failed { complaint, .. } if complaint.is_empty() => None,

@@ -9,11 +9,11 @@ use wharf_store::{Document, Privacy, UpdateError};
 
 use super::SecretError;
 
-/// The number of the file's form.
+/// Schema version of the file.
 const SCHEMA: u64 = 1;
 
-/// A file of secrets that nobody else can read. It also knows the names of those that are in the keyring, which cannot
-/// be asked for them without telling the secrets, too.
+/// A file of secrets that only the user can read. It also lists the names of the secrets in the keyring, because the
+/// keyring cannot list names without revealing the values.
 #[derive(Debug, Clone)]
 pub(super) struct SecretFile {
     document: Document,
@@ -41,7 +41,7 @@ impl SecretFile {
         Ok(self.load()?.secrets.remove(name).map(Secret::new))
     }
 
-    /// Whether the keyring was ever given a secret of this name.
+    /// Reports whether a secret of this name was ever stored in the keyring.
     pub(super) fn is_noted(&self, name: &str) -> Result<bool, SecretError> {
         Ok(self.load()?.in_keyring.contains(name))
     }
@@ -54,12 +54,12 @@ impl SecretFile {
 
     pub(super) fn set(&self, name: &str, value: &Secret) -> Result<(), SecretError> {
         self.update(|form| {
-            // The note stays: the keyring may go on holding an older one.
+            // The name stays listed: the keyring may still have an older value.
             form.secrets.insert(name.to_owned(), value.reveal().to_owned());
         })
     }
 
-    /// Notes that a secret is in the keyring, and keeps no other copy.
+    /// Records that a secret is in the keyring, and removes it from the file.
     pub(super) fn note(&self, name: &str) -> Result<(), SecretError> {
         self.update(|form| {
             form.secrets.remove(name);
@@ -96,9 +96,9 @@ impl SecretFile {
         }
     }
 
-    /// What a parser says of a file may quote it, so it is not repeated.
+    /// Parses the file. Parser errors are discarded, since they may quote its content.
     fn read(&self, bytes: Option<&[u8]>) -> Result<Form, SecretError> {
-        /// What every form has.
+        /// The member that all schema versions share.
         #[derive(Deserialize)]
         struct Numbered {
             schema: u64,

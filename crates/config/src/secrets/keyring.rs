@@ -1,4 +1,4 @@
-//! The system's keyring, through the program that comes with it.
+//! The system's keyring, accessed through its command-line program.
 
 use std::path::PathBuf;
 
@@ -8,12 +8,12 @@ use super::SecretError;
 use super::program::Program;
 use crate::approvals::look::on_path;
 
-/// What our secrets are filed under.
+/// Service name of the stored secrets.
 const SERVICE: &str = "wharf";
 
-/// The system's keyring, reached through the program that comes with it. Everything here blocks, for 10 s at most.
+/// The system's keyring, accessed through its command-line program. Operations block for at most 10 s per program run.
 ///
-/// What things are called goes to that program: letters, digits and `_.:%-` only.
+/// Names are passed to that program and may contain letters, digits and `_.:%-` only.
 #[derive(Debug, Clone)]
 pub struct Keyring {
     kind: Kind,
@@ -29,7 +29,7 @@ pub(super) enum Kind {
 }
 
 impl Keyring {
-    /// The keyring of this system, if its program is on the path.
+    /// Returns the keyring of this system, if its program is on the search path.
     pub fn find(around: &Surroundings) -> Option<Self> {
         let kind = if cfg!(target_os = "macos") { Kind::Security } else { Kind::SecretTool };
         Self::find_kind(kind, around)
@@ -44,7 +44,7 @@ impl Keyring {
         Some(Self { kind, program })
     }
 
-    /// Looks a value up; nothing where the keyring merely does not know it.
+    /// Looks up a value. Returns `None` if the keyring works but does not have it.
     pub fn find_value(&self, name: &str, around: &Surroundings) -> Result<Option<Secret>, SecretError> {
         match self.lookup(name, around) {
             Err(error) if error.is_missing() => Ok(None),
@@ -60,7 +60,7 @@ impl Keyring {
         .run(around)
     }
 
-    /// Keeps a value in the place of any before it.
+    /// Stores a value. Replaces an existing one.
     pub fn set(&self, name: &str, value: &Secret, around: &Surroundings) -> Result<(), SecretError> {
         match self.kind {
             Kind::SecretTool => {
@@ -68,20 +68,24 @@ impl Keyring {
                 let program = self.program(&["store", "--label", &label, "service", SERVICE, "name", name]);
                 program.with_input(value.reveal().to_owned()).run_silently(around)
             }
-            // Read from its input, since everybody sees arguments; -X takes digits, which need no quotes.
+            // Passed on stdin, because arguments are visible to other processes. -X takes hexadecimal digits, which
+            // need no quoting.
             Kind::Security => {
                 let digits: String = value.reveal().bytes().map(|byte| format!("{byte:02x}")).collect();
                 let line = format!("add-generic-password -U -s {SERVICE} -a {name} -X {digits}\n");
                 self.program(&["-i"]).with_input(line).run_silently(around)?;
-                // It ends well even where the line did not.
+                // `security -i` exits successfully even if the command failed.
                 self.lookup(name, around).map(drop)
             }
         }
     }
 
-    /// Forgets a value and says whether there was one; fails where it may still be there.
+    /// Removes a value and returns whether it existed.
+    ///
+    /// # Errors
+    /// Returns a [`SecretError`] if the value may still exist.
     pub fn remove(&self, name: &str, around: &Surroundings) -> Result<bool, SecretError> {
-        // `secret-tool clear` does not say whether there was anything.
+        // `secret-tool clear` does not report whether the value existed.
         match self.lookup(name, around) {
             Err(error) if error.is_missing() => return Ok(false),
             found => found.map(drop)?,

@@ -1,4 +1,4 @@
-//! A program that answers with a secret.
+//! A program that outputs a secret.
 
 use std::ffi::{OsStr, OsString};
 use std::io::{self, Read, Write};
@@ -13,16 +13,16 @@ use wharf_spec::{Secret, Surroundings, Untrusted};
 use super::SecretError;
 use crate::approvals::look::on_path;
 
-/// How long a program may take.
+/// Maximum run time of a program.
 const LIMIT: Duration = Duration::from_secs(10);
-/// How much it may answer.
+/// Maximum bytes of its output.
 const ANSWER: u64 = 64 << 10;
-/// How much of its complaints is kept.
+/// Maximum bytes of its standard error output.
 const COMPLAINT: u64 = 4 << 10;
-/// How often a program that has answered is looked at until it has ended.
+/// Interval for checking whether a program has exited after its output ended.
 const PAUSE: Duration = Duration::from_millis(2);
 
-/// A program, its arguments and what it is told.
+/// A program, its arguments and its input.
 pub(super) struct Program {
     file: OsString,
     arguments: Vec<String>,
@@ -35,7 +35,7 @@ impl Program {
         Self { file: file.into(), arguments, input: None, limit: LIMIT }
     }
 
-    /// The user's command, with the secret's name in place of `{name}`.
+    /// Creates the user's command, with the secret's name in place of `{name}`.
     pub(super) fn of_command(command: &[String], name: &str) -> Self {
         let (file, arguments) =
             command.split_first().map_or((OsStr::new(""), command), |(file, rest)| (file.as_ref(), rest));
@@ -52,7 +52,7 @@ impl Program {
         Self { limit, ..self }
     }
 
-    /// Runs it and takes what it prints for the secret, but for one line end.
+    /// Runs the program and returns its output as the secret, without one trailing line break.
     pub(super) fn run(self, around: &Surroundings) -> Result<Secret, SecretError> {
         let program = self.name();
         let bad = |what| SecretError::BadAnswer { program: program.clone(), what };
@@ -65,7 +65,7 @@ impl Program {
         if text.is_empty() { Err(bad("empty")) } else { Ok(Secret::new(text.to_owned())) }
     }
 
-    /// Runs it and does not care what it prints.
+    /// Runs the program and discards its output.
     pub(super) fn run_silently(self, around: &Surroundings) -> Result<(), SecretError> {
         self.answer(around).map(drop)
     }
@@ -80,7 +80,7 @@ impl Program {
         let complaint = gather(child.stderr.take(), COMPLAINT);
         feed(&mut child, self.input);
         let ended = match answer.recv_timeout(deadline.saturating_duration_since(Instant::now())) {
-            // It has said more than anybody listens to.
+            // The output exceeds the limit: do not wait for the exit.
             Ok(answer) if answer.len() as u64 > ANSWER => Some((answer, None)),
             Ok(answer) => wait(&mut child, deadline).map(|status| (answer, Some(status))),
             Err(_) => None,
@@ -97,8 +97,9 @@ impl Program {
         }
     }
 
-    /// It gets the user's environment, since it is the user's program: a session's bus, an agent's socket. It starts in
-    /// the root directory: interpreters load modules of the directory they start in, and a repository may be there.
+    /// Starts the program. It is the user's own, so it gets the full environment, for example for the session bus or an
+    /// agent's socket. It starts in the root directory, because interpreters load modules from their working directory,
+    /// which may be a repository.
     fn start(&self, around: &Surroundings) -> io::Result<Child> {
         let input = if self.input.is_some() { Stdio::piped() } else { Stdio::null() };
         Command::new(self.found(around)?)
@@ -112,8 +113,8 @@ impl Program {
             .spawn()
     }
 
-    /// A name is looked up in the entries of the path outside the project, so that no project brings its own; nor does
-    /// a path count that depends on where we are.
+    /// Returns the executable. A name is looked up in the entries of the search path outside of the project, so that a
+    /// project cannot supply its own. Relative paths are rejected.
     fn found(&self, around: &Surroundings) -> io::Result<PathBuf> {
         let name = self.name();
         match PathBuf::from(&self.file) {
@@ -133,7 +134,7 @@ impl Program {
     }
 }
 
-/// Reads up to a limit on a thread of its own, which ends with the pipe.
+/// Reads up to a limit in a separate thread, which ends when the pipe closes.
 fn gather(pipe: Option<impl Read + Send + 'static>, limit: u64) -> mpsc::Receiver<Vec<u8>> {
     let (sender, receiver) = mpsc::sync_channel(1);
     thread::spawn(move || {
@@ -141,7 +142,7 @@ fn gather(pipe: Option<impl Read + Send + 'static>, limit: u64) -> mpsc::Receive
         let Some(mut pipe) = pipe else { return };
         let _ = pipe.by_ref().take(limit).read_to_end(&mut bytes);
         let _ = sender.send(bytes);
-        // Whoever goes on writing is not stopped by a full pipe.
+        // Drain the pipe, so that the program does not block on it.
         let _ = io::copy(&mut pipe, &mut io::sink());
     });
     receiver
@@ -149,7 +150,7 @@ fn gather(pipe: Option<impl Read + Send + 'static>, limit: u64) -> mpsc::Receive
 
 fn feed(child: &mut Child, input: Option<String>) {
     let (Some(mut pipe), Some(input)) = (child.stdin.take(), input) else { return };
-    // A program that does not read would otherwise hold us up.
+    // In a separate thread, since a program that does not read would block the caller.
     thread::spawn(move || pipe.write_all(input.as_bytes()));
 }
 

@@ -1,4 +1,4 @@
-//! Fake programs on a path of the test's, and a file of its own.
+//! Tests with fake programs on a temporary search path, and a temporary file.
 
 use std::fs;
 use std::io::Write;
@@ -11,7 +11,7 @@ use tempfile::TempDir;
 use super::keyring::Kind;
 use super::*;
 
-/// Keeps each secret in a file, as `secret-tool` keeps it in the keyring.
+/// A fake `secret-tool` that stores each secret in a file.
 const SECRET_TOOL: &str = r#"#!/bin/sh
 echo "$@" >>"$STORE/arguments"
 case "$1" in
@@ -20,7 +20,7 @@ store) exec cat >"$STORE/$7" ;;
 clear) exec rm "$STORE/$5" ;;
 esac
 "#;
-/// The same for `security`, whose commands come from its input when they hold a secret.
+/// A fake `security`, which reads commands with secrets from its input.
 const SECURITY: &str = r#"#!/bin/sh
 echo "$@" >>"$STORE/arguments"
 case "$1" in
@@ -52,8 +52,8 @@ impl Machine {
         self.folder.path().join(name)
     }
 
-    /// Puts a program on the path. Another process writes it: whoever is started meanwhile by another test would
-    /// inherit a file that is being written, and it could not be run.
+    /// Puts a program on the search path. A separate process writes it: a process started by another test meanwhile
+    /// could inherit the open file, and executing it would then fail with ETXTBSY.
     fn install(&self, name: &str, script: &str) {
         let line = r#"cat >"$0" && chmod 755 "$0""#;
         let mut writer = Command::new("sh")
@@ -127,7 +127,7 @@ fn a_command_that_fails_is_told_without_what_it_printed() {
     }
     let missing = machine.store().with_command(vec!["no-such-program".to_owned()]).lookup("name").unwrap_err();
     assert_eq!(missing.to_string(), "cannot start `no-such-program`");
-    // A relative entry of the path is not looked into.
+    // Relative entries of the search path are skipped.
     fs::copy("/bin/sh", machine.path("local")).unwrap();
     assert!(machine.store().with_command(vec!["local".to_owned()]).lookup("name").is_err());
 }
@@ -262,7 +262,7 @@ fn names_are_plain() {
     }
 }
 
-/// C19, and files that others could have read: neither is used, and no error quotes one.
+/// C19, and a file that others could read: neither is used, and no error quotes its content.
 #[test]
 fn c19_a_file_that_is_not_understood_is_left_alone() {
     let machine = Machine::new();

@@ -1,11 +1,12 @@
-//! The address that `--http` and `--sse` take.
+//! Parses the address of `--http` and `--sse`.
 
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 
 /// Parses an address such as `127.0.0.1:8080`, `localhost:0`, `:8080` or `8080`.
 ///
-/// Fails, with a sentence, for anything but loopback: there is no login, so the server would be
-/// open to the network.
+/// # Errors
+///
+/// Returns a sentence for anything but loopback: the server has no authentication and must not be open to the network.
 pub fn parse(text: &str) -> Result<SocketAddr, String> {
     let address = with_host(text).ok_or_else(|| format!("`{text}` is no address; write one such as 127.0.0.1:8080"))?;
     if !address.ip().is_loopback() {

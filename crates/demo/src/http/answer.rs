@@ -1,4 +1,4 @@
-//! How an answer leaves: as JSON if it is all there is to say, as a stream of events if there is more.
+//! Builds responses: JSON for a single reply, an event stream for more.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -14,10 +14,10 @@ use crate::message::{
     HEADER_MISMATCH, INVALID_REQUEST, METHOD_NOT_FOUND, MISSING_CAPABILITY, PARSE_ERROR, UNSUPPORTED_VERSION,
 };
 
-/// How long an answer may take before its stream begins without it, so that comments can keep it alive.
+/// Time to wait for a reply before the event stream starts without it, so that comments can keep the connection alive.
 const PATIENCE: Duration = Duration::from_millis(500);
 
-/// How the answer in a feed is to leave.
+/// Waits for the start of a feed, up to a time limit.
 pub async fn beginning(feed: &Arc<Feed>) -> Beginning {
     tokio::time::timeout(PATIENCE, feed.beginning()).await.unwrap_or(Beginning::More)
 }
@@ -34,13 +34,13 @@ pub fn events(reader: Reader) -> Response {
     let headers = [
         (header::CONTENT_TYPE, "text/event-stream"),
         (header::CACHE_CONTROL, "no-cache, no-transform"),
-        // Some proxies collect a whole response unless told otherwise.
+        // Some proxies buffer a whole response without this header.
         (HeaderName::from_static("x-accel-buffering"), "no"),
     ];
     (headers, Body::new(reader)).into_response()
 }
 
-/// The status of a reply in the stateless era (2026-07-28 basic/transports/streamable-http, "Errors").
+/// Returns the HTTP status of a stateless reply (2026-07-28 basic/transports/streamable-http, "Errors").
 pub fn stateless_status(reply: &str) -> StatusCode {
     match error_code(reply) {
         Some(METHOD_NOT_FOUND) => StatusCode::NOT_FOUND,
@@ -49,7 +49,7 @@ pub fn stateless_status(reply: &str) -> StatusCode {
     }
 }
 
-/// The status of a reply in a session, where only what is no request is the status's business.
+/// Returns the HTTP status of a reply in a session, where only invalid requests have an error status.
 pub fn session_status(reply: &str) -> StatusCode {
     match error_code(reply) {
         Some(PARSE_ERROR | INVALID_REQUEST) => StatusCode::BAD_REQUEST,

@@ -1,7 +1,7 @@
-//! Who may knock: nobody under a foreign name, no page but the server's own, and no load beyond the bound.
+//! Rejects requests with a foreign `Host` or `Origin`, and bodies over the limit.
 //!
-//! A page in a browser can send requests to loopback, and by rebinding its name even read the
-//! answers; the two headers a page cannot forge give it away.
+//! A web page can send requests to loopback, and with DNS rebinding even read the responses. It cannot forge these two
+//! headers.
 
 use std::net::{IpAddr, SocketAddr};
 
@@ -13,7 +13,7 @@ use axum::response::{IntoResponse as _, Response};
 use super::LARGEST_BODY;
 use super::refusal::Refusal;
 
-/// Refuses requests with the name or from the page of somebody else (2026-07-28 basic/transports, "Security").
+/// Rejects requests with a foreign `Host` or `Origin` (2026-07-28 basic/transports, "Security").
 pub async fn only_own_pages(State(address): State<SocketAddr>, request: Request, next: Next) -> Response {
     match check(request.headers(), address) {
         Ok(()) => next.run(request).await,
@@ -21,7 +21,7 @@ pub async fn only_own_pages(State(address): State<SocketAddr>, request: Request,
     }
 }
 
-/// Refuses a body that is announced as too large; one that is not announced is counted as it comes.
+/// Rejects a body with a `Content-Length` over the limit. Bodies without one are limited while they are read.
 pub async fn only_bounded(request: Request, next: Next) -> Response {
     let length = request.headers().get(header::CONTENT_LENGTH).and_then(|length| length.to_str().ok());
     let length = length.and_then(|length| length.parse().ok());

@@ -1,7 +1,7 @@
-//! The messages of one stream: numbered, kept for a while, and handed to one reader at a time.
+//! The messages of one stream: numbered, buffered, and read by one reader at a time.
 //!
-//! Knows nothing of HTTP. Only the newest messages are kept; a reader that has fallen behind
-//! them, or whom another one has replaced, is at its end.
+//! Independent of HTTP. Only the newest messages are buffered. The stream ends for a reader that falls behind or is
+//! replaced.
 
 use std::collections::VecDeque;
 use std::future::poll_fn;
@@ -12,10 +12,10 @@ use serde_json::Value;
 
 use crate::message::{Outbox, locked};
 
-/// How many messages are kept.
+/// Maximum number of buffered messages.
 const MOST_MESSAGES: usize = 512;
 
-/// How many bytes of messages are kept; one message may be larger.
+/// Maximum number of buffered bytes. A single message may be larger.
 const MOST_BYTES: usize = 4 * 1024 * 1024;
 
 #[derive(Default)]
@@ -27,42 +27,42 @@ pub struct Feed {
 struct State {
     kept: VecDeque<String>,
     bytes: usize,
-    /// How many messages came before those that are kept; the first ever has the number 1.
+    /// Number of messages dropped from the buffer. Messages are numbered from 1.
     dropped: u64,
-    /// The number of the last message that a reader has seen.
+    /// Number of the last message read.
     seen: u64,
     is_ended: bool,
-    /// How many readers there have been; only the last one may read.
+    /// Number of readers so far. Only the last one may read.
     readers: u64,
     waker: Option<Waker>,
 }
 
-/// A reader's place in a feed.
+/// Position of a reader in a feed.
 #[derive(Debug)]
 pub struct Bookmark {
     reader: u64,
-    /// The number of the last message that it has read.
+    /// Number of the last message read.
     pub read: u64,
 }
 
-/// How a feed begins.
+/// Start of a feed.
 #[derive(Debug, PartialEq)]
 pub enum Beginning {
-    /// It ended without a message.
+    /// The feed ended without a message.
     Nothing,
-    /// It ended after a single message, which is this.
+    /// The feed ended after this single message.
     Sole(String),
-    /// There is more, or may be.
+    /// The feed has, or may get, more messages.
     More,
 }
 
 impl Feed {
-    /// Adds a message; says whether the feed still took any.
+    /// Adds a message. Returns false if the feed has ended.
     pub fn push(&self, message: &Value) -> bool {
         locked(&self.state).push(message)
     }
 
-    /// Adds the last message, so that nobody sees it without the end; says whether the feed still took any.
+    /// Adds the last message and ends the feed atomically. Returns false if the feed had ended before.
     pub fn finish(&self, message: &Value) -> bool {
         let mut state = locked(&self.state);
         let is_taken = state.push(message);
@@ -70,14 +70,14 @@ impl Feed {
         is_taken
     }
 
-    /// Ends the feed; what is kept can still be read.
+    /// Ends the feed. Buffered messages can still be read.
     pub fn end(&self) {
         let mut state = locked(&self.state);
         state.is_ended = true;
         state.wake();
     }
 
-    /// Waits until it shows how the feed begins.
+    /// Waits until the start of the feed is known.
     pub async fn beginning(&self) -> Beginning {
         poll_fn(|context| {
             let mut state = locked(&self.state);
@@ -91,20 +91,20 @@ impl Feed {
         .await
     }
 
-    /// Makes a new reader, which goes on where the last one was; whoever reads now is at its end.
+    /// Creates a reader that continues after the last one and replaces it.
     pub fn open(&self) -> Bookmark {
         let mut state = locked(&self.state);
         let seen = state.seen;
         state.replace_reader(seen)
     }
 
-    /// Makes a new reader that goes on after the message `read`, if everything since is kept.
+    /// Creates a reader that continues after message `read`, if all later messages are buffered.
     pub fn reopen(&self, read: u64) -> Option<Bookmark> {
         let mut state = locked(&self.state);
         (state.dropped..=state.last()).contains(&read).then(|| state.replace_reader(read))
     }
 
-    /// The next message of a reader, or nothing at its end.
+    /// Polls for the next message of a reader. `None` at the end.
     pub fn poll_next(&self, bookmark: &mut Bookmark, context: &mut Context<'_>) -> Poll<Option<String>> {
         let mut state = locked(&self.state);
         if bookmark.reader != state.readers || bookmark.read < state.dropped {
@@ -140,7 +140,7 @@ impl State {
         true
     }
 
-    /// The number of the last message.
+    /// Returns the number of the last message.
     fn last(&self) -> u64 {
         self.dropped + self.kept.len() as u64
     }
@@ -163,7 +163,7 @@ impl State {
     }
 }
 
-/// What is sent to a feed that has ended is dropped.
+/// Drops messages sent after the end.
 impl Outbox for Feed {
     fn send(&self, message: Value) {
         self.push(&message);
@@ -178,7 +178,7 @@ mod tests {
 
     use super::{Bookmark, Feed, MOST_BYTES, MOST_MESSAGES};
 
-    /// What a reader has next: a message, `-` for nothing yet, `.` for the end.
+    /// Returns the next message of a reader, `-` if there is none yet, or `.` at the end.
     fn next(feed: &Feed, bookmark: &mut Bookmark) -> String {
         match feed.poll_next(bookmark, &mut Context::from_waker(Waker::noop())) {
             Poll::Ready(Some(text)) => text,

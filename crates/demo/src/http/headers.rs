@@ -1,7 +1,6 @@
-//! The headers that repeat a stateless request's body (2026-07-28 basic/transports/streamable-http).
+//! Headers that repeat parts of a stateless request's body (2026-07-28 basic/transports/streamable-http).
 //!
-//! What stands between client and server may act on them without reading the body, so they have
-//! to agree with it.
+//! Intermediaries may act on the headers without reading the body, so both must agree.
 
 use axum::http::HeaderMap;
 use base64::Engine as _;
@@ -17,13 +16,17 @@ const METHOD: &str = "Mcp-Method";
 const NAME: &str = "Mcp-Name";
 const PARAM: &str = "mcp-param-";
 
-/// The arguments that headers repeat, as they came.
+/// Returns the arguments repeated in headers, undecoded.
 pub fn mirrored(headers: &HeaderMap) -> Mirrored {
     let params = headers.iter().filter(|(name, _)| name.as_str().starts_with(PARAM));
     params.map(|(name, value)| (name.to_string(), String::from_utf8_lossy(value.as_bytes()).into_owned())).collect()
 }
 
-/// Checks the version of a request that declares one.
+/// Checks the version header of a request that declares a version.
+///
+/// # Errors
+///
+/// Fails with a header mismatch.
 pub fn check_version(headers: &HeaderMap, request: &Request) -> Result<(), RpcError> {
     match declared_version(request) {
         Some(version) => check(headers, VERSION, Some(version)),
@@ -31,7 +34,11 @@ pub fn check_version(headers: &HeaderMap, request: &Request) -> Result<(), RpcEr
     }
 }
 
-/// Checks everything but the version; `schema_of` gives what a tool takes.
+/// Checks the other headers. `schema_of` returns the input schema of a tool.
+///
+/// # Errors
+///
+/// Fails with a header mismatch.
 pub fn check_rest(
     headers: &HeaderMap,
     request: &Request,
@@ -46,7 +53,7 @@ pub fn check_rest(
     }
 }
 
-/// What `Mcp-Name` repeats. A name that is none is for the method itself to complain of.
+/// Returns the value that `Mcp-Name` must repeat. An invalid name is left to the method.
 fn name_of(request: &Request) -> Option<&str> {
     let field = match request.method.as_str() {
         "tools/call" | "prompts/get" => "name",
@@ -66,7 +73,8 @@ fn check_params(headers: &HeaderMap, request: &Request, schema: &Value) -> Resul
     Ok(())
 }
 
-/// The headers that a schema asks for, each with what it has to say; nothing if it has to be absent.
+/// Returns the headers that a schema requires, each with its expected value. `None` means that the header must be
+/// absent.
 fn annotated(schema: &Value, arguments: &Map<String, Value>) -> Vec<(String, Option<String>)> {
     let none = Map::new();
     let mut found = Vec::new();
@@ -80,12 +88,12 @@ fn annotated(schema: &Value, arguments: &Map<String, Value>) -> Vec<(String, Opt
     found
 }
 
-/// An argument as a header says it; nothing if none does.
+/// Formats an argument as a header value. `None` if it has none.
 fn plainly(argument: &Value) -> Option<String> {
     match argument {
         Value::String(text) => Some(text.clone()),
         Value::Bool(_) => Some(argument.to_string()),
-        // 3.0 is an integer too, and a header has no other way to say it than 3.
+        // 3.0 is an integer, too, and is written as 3.
         Value::Number(number) => {
             Some(number.as_f64().filter(|_| number.is_f64()).map_or(argument.to_string(), |float| format!("{float}")))
         }
@@ -109,7 +117,7 @@ fn check(headers: &HeaderMap, name: &str, expected: Option<&str>) -> Result<(), 
     }
 }
 
-/// What a header says, which may be wrapped in Base64.
+/// Decodes a header value, which may be wrapped in Base64.
 fn decoded(value: &str) -> Option<String> {
     match value.strip_prefix("=?base64?").and_then(|rest| rest.strip_suffix("?=")) {
         Some(wrapped) => String::from_utf8(STANDARD.decode(wrapped).ok()?).ok(),
@@ -123,7 +131,7 @@ mod tests {
 
     use super::*;
 
-    /// Whether one header fits a call of a tool with one annotated argument.
+    /// Checks whether a header matches the call of a tool with one annotated argument.
     #[track_caller]
     fn check(argument: Value, header: Option<&str>, fits: bool) {
         let schema = json!({"properties": {"in": {"properties": {"it": {"x-mcp-header": "It"}}}}});

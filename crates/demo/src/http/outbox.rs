@@ -1,4 +1,4 @@
-//! The way back of one request: its own stream, and after the reply the session's.
+//! Outbox of one request: its own stream, and after the reply the session's.
 
 use std::sync::Arc;
 
@@ -7,15 +7,15 @@ use serde_json::Value;
 use super::feed::Feed;
 use crate::message::Outbox;
 
-/// Feeds the answer of one POST. The feed ends with the reply, or when nobody is left to send one.
+/// Sends the messages of one POST. The feed ends with the reply, or when the last outbox is dropped.
 pub struct CallOutbox {
     feed: Arc<Feed>,
-    /// The stream of the session that the request belongs to.
+    /// Stream of the request's session.
     session: Option<Arc<Feed>>,
 }
 
 impl CallOutbox {
-    /// Opens the way back, and the feed at its end.
+    /// Creates the outbox and its feed.
     pub fn open(session: Option<Arc<Feed>>) -> (Arc<Feed>, Arc<dyn Outbox>) {
         let feed = Arc::<Feed>::default();
         (Arc::clone(&feed), Arc::new(Self { feed, session }))

@@ -1,4 +1,4 @@
-//! A feed as the body of a response: server-sent events, and comments while there is nothing to say.
+//! Streams a feed as a response body: server-sent events, and comments while idle.
 
 use std::any::Any;
 use std::convert::Infallible;
@@ -13,49 +13,49 @@ use tokio::time::{Instant, Sleep, sleep};
 
 use super::feed::{Bookmark, Feed};
 
-/// How long a stream may be silent before a comment shows that it is alive.
+/// Idle time after which a comment keeps the stream alive.
 const SILENCE: Duration = Duration::from_secs(15);
 
 /// Reads a feed for one response.
 pub struct Reader {
     feed: Arc<Feed>,
     bookmark: Bookmark,
-    /// What the ids of the events begin with, if they have any.
+    /// Prefix of the event ids, if events have ids.
     stream: Option<u64>,
-    /// What comes before the first message.
+    /// Text before the first message.
     opening: Option<String>,
     silence: Pin<Box<Sleep>>,
-    /// Dropped with the response, whether that was read to its end or not.
+    /// Dropped with the response, whether or not it was read to its end.
     _hold: Box<dyn Any + Send>,
 }
 
 impl Reader {
-    /// A reader of `feed`; `hold` is dropped when the response is over or the client has gone.
+    /// Creates a reader of `feed`. `hold` is dropped when the response is over or the client disconnects.
     pub fn new(feed: Arc<Feed>, bookmark: Bookmark, hold: impl Any + Send) -> Self {
         let silence = Box::pin(sleep(SILENCE));
         Self { feed, bookmark, stream: None, opening: None, silence, _hold: Box::new(hold) }
     }
 
-    /// Gives every event an id by which the stream can be taken up again.
+    /// Gives every event an id, so that the stream can be resumed.
     pub fn numbered(mut self, stream: u64) -> Self {
         self.stream = Some(stream);
         self
     }
 
-    /// Begins with an event that has nothing but an id (2025-11-25 basic/transports, "Sending Messages to the Server").
+    /// Starts with an event that has only an id (2025-11-25 basic/transports, "Sending Messages to the Server").
     pub fn primed(mut self) -> Self {
         self.opening = self.stream.map(|stream| format!("id: {stream}-{}\ndata: \n\n", self.bookmark.read));
         self
     }
 
-    /// Begins with the event `name`.
+    /// Starts with the event `name`.
     pub fn opened_by(mut self, name: &str, data: &str) -> Self {
         self.opening = Some(format!("event: {name}\ndata: {data}\n\n"));
         self
     }
 
     fn event(&self, message: &str) -> String {
-        // JSON has no bare line end, so one line holds it.
+        // JSON has no raw line breaks, so one data line is enough.
         match self.stream {
             Some(stream) => format!("event: message\nid: {stream}-{}\ndata: {message}\n\n", self.bookmark.read),
             None => format!("event: message\ndata: {message}\n\n"),
@@ -97,7 +97,7 @@ mod tests {
 
     use super::*;
 
-    /// The next piece of the body, after whatever time that takes.
+    /// Returns the next part of the body.
     async fn next(reader: &mut Reader) -> Option<String> {
         poll_fn(|context| Pin::new(&mut *reader).poll_frame(context))
             .await

@@ -1,4 +1,4 @@
-//! Requests that get no further: a status, and the reason as JSON-RPC has it.
+//! Rejected requests: an HTTP status, and the reason as a JSON-RPC error.
 
 use axum::http::{StatusCode, header};
 use axum::response::{IntoResponse, Response};
@@ -6,7 +6,7 @@ use serde_json::Value;
 
 use crate::message::{INTERNAL_ERROR, INVALID_REQUEST, RpcError};
 
-/// Why a request is not carried out.
+/// Rejection of a request.
 #[derive(Debug)]
 pub struct Refusal {
     status: StatusCode,
@@ -14,12 +14,12 @@ pub struct Refusal {
 }
 
 impl Refusal {
-    /// A refusal with the whole reply to send along.
+    /// Creates a rejection with the whole reply to send.
     pub fn new(status: StatusCode, reply: Value) -> Self {
         Self { status, reply }
     }
 
-    /// A refusal of a request as such, whatever its body says.
+    /// Creates a rejection that does not depend on the body.
     pub fn plain(status: StatusCode, message: &str) -> Self {
         Self::new(status, RpcError::new(INVALID_REQUEST, message).reply(Value::Null))
     }

@@ -1,4 +1,4 @@
-//! Sessions of the handshake revisions: who they are, and the streams that can be taken up again.
+//! Sessions of the handshake revisions, and their resumable streams.
 
 use std::collections::VecDeque;
 use std::io;
@@ -10,16 +10,16 @@ use super::turn_tides;
 use crate::message::locked;
 use crate::server::DemoServer;
 
-/// How many sessions there may be; the one that was used least recently gives way.
+/// Maximum number of sessions. The least recently used one is removed.
 const MOST_SESSIONS: usize = 64;
 
-/// How many streams of a session can be taken up again, beside its own.
+/// Maximum number of resumable request streams per session.
 const MOST_STREAMS: usize = 64;
 
-/// The number of a session's own stream; those of its requests come after.
+/// Number of the session's own stream. Request streams are numbered from 1.
 pub const OWN_STREAM: u64 = 0;
 
-/// The sessions, the least recently used one first.
+/// The sessions, least recently used first.
 #[derive(Default)]
 pub struct Sessions {
     all: Mutex<Vec<Arc<Session>>>,
@@ -28,14 +28,14 @@ pub struct Sessions {
 pub struct Session {
     pub id: String,
     pub server: Arc<DemoServer>,
-    /// The stream for what belongs to no request.
+    /// Stream for messages that belong to no request.
     pub own: Arc<Feed>,
     streams: Mutex<VecDeque<(u64, Arc<Feed>)>>,
     last_stream: AtomicU64,
 }
 
 impl Sessions {
-    /// Remembers a new session.
+    /// Adds a session.
     pub fn add(&self, session: &Arc<Session>) {
         let mut all = locked(&self.all);
         if all.len() >= MOST_SESSIONS {
@@ -44,7 +44,7 @@ impl Sessions {
         all.push(Arc::clone(session));
     }
 
-    /// The session `id`, which counts as used now.
+    /// Finds the session `id` and marks it as used.
     pub fn find(&self, id: &str) -> Option<Arc<Session>> {
         let mut all = locked(&self.all);
         let place = all.iter().position(|session| session.id == id)?;
@@ -53,7 +53,7 @@ impl Sessions {
         Some(session)
     }
 
-    /// Ends the session `id`; says whether there was one.
+    /// Ends the session `id`. Returns whether it existed.
     pub fn end(&self, id: &str) -> bool {
         let mut all = locked(&self.all);
         let ended = all.iter().position(|session| session.id == id).map(|place| all.remove(place));
@@ -63,7 +63,11 @@ impl Sessions {
 }
 
 impl Session {
-    /// Makes a session on `server`, with a port that changes by itself if the server's options say so.
+    /// Creates a session on `server` and starts its periodic changes, if the server's options ask for them.
+    ///
+    /// # Errors
+    ///
+    /// Fails if no random id or no thread can be created.
     pub fn new(server: DemoServer) -> io::Result<Self> {
         let (server, own) = (Arc::new(server), Arc::<Feed>::default());
         turn_tides(&server, Arc::clone(&own) as _)?;
@@ -71,7 +75,7 @@ impl Session {
         Ok(Self { id: fresh_id()?, server, own, streams, last_stream })
     }
 
-    /// Keeps a request's stream, and gives its number.
+    /// Stores a request's stream and returns its number.
     pub fn keep(&self, feed: &Arc<Feed>) -> u64 {
         let number = self.last_stream.fetch_add(1, Ordering::Relaxed) + 1;
         let mut streams = locked(&self.streams);
@@ -82,7 +86,7 @@ impl Session {
         number
     }
 
-    /// The stream that goes on after the event `last`, if everything since is kept.
+    /// Resumes the stream after the event `last`, if all later events are buffered.
     pub fn resume(&self, last: &str) -> Option<(u64, Arc<Feed>, Bookmark)> {
         let (stream, read) = last.split_once('-')?;
         let (stream, read) = (stream.parse().ok()?, read.parse().ok()?);
@@ -96,14 +100,14 @@ impl Session {
         streams.iter().find(|(kept, _)| *kept == number).map(|(_, feed)| Arc::clone(feed))
     }
 
-    /// Ends every call and stream of the session.
+    /// Ends all calls and streams of the session.
     pub fn close(&self) {
         self.server.close();
         self.own.end();
     }
 }
 
-/// 256 bits that nobody can guess: whoever knows them is the client.
+/// Returns a 256-bit random id. It is the session's only credential.
 fn fresh_id() -> io::Result<String> {
     let mut bytes = [0; 32];
     getrandom::fill(&mut bytes).map_err(|error| io::Error::other(error.to_string()))?;

@@ -1,4 +1,4 @@
-//! HTTP+SSE as 2024-11-05 has it: one stream for everything the server says, and a URL to send messages to.
+//! HTTP+SSE of 2024-11-05: one stream for all server messages, and a URL to post messages to.
 
 use std::sync::Arc;
 
@@ -23,7 +23,7 @@ pub fn routes(site: &Arc<Site>) -> Router {
     Router::new().route(PATH, get(open)).route(MESSAGES, post(receive)).with_state(Arc::clone(site))
 }
 
-/// GET: a session, which lasts as long as its stream is read.
+/// GET: opens a session, which lasts as long as its stream.
 async fn open(State(site): State<Arc<Site>>) -> Result<Response, Refusal> {
     let permit = site.admit_exchange()?;
     let server = site.root.for_session().ok_or_else(|| Refusal::busy("there are no sessions here"))?;
@@ -35,7 +35,7 @@ async fn open(State(site): State<Arc<Site>>) -> Result<Response, Refusal> {
     Ok(answer::events(Reader::new(own, bookmark, (visit, permit)).opened_by("endpoint", &endpoint)))
 }
 
-/// POST: a message of a session, which is answered on its stream.
+/// POST: a message of a session, answered on its stream.
 async fn receive(State(site): State<Arc<Site>>, RawQuery(query): RawQuery, body: Bytes) -> Result<Response, Refusal> {
     let query = query.unwrap_or_default();
     let id = query.split('&').find_map(|pair| pair.strip_prefix("sessionId="));
@@ -47,7 +47,7 @@ async fn receive(State(site): State<Arc<Site>>, RawQuery(query): RawQuery, body:
     Ok(answer::accepted())
 }
 
-/// A client on its stream: once it has gone, the session ends.
+/// A client on its stream. Dropping it ends the session.
 struct Visit {
     site: Arc<Site>,
     session: Arc<Session>,

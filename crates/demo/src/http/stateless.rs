@@ -1,4 +1,4 @@
-//! A POST of a stateless revision: one request, one answer, nothing remembered of who asked.
+//! A POST of a stateless revision: one request and its response, without session state.
 
 use std::sync::Arc;
 
@@ -14,7 +14,11 @@ use super::{Site, answer, headers};
 use crate::message::{Incoming, Request, RpcError, classify};
 use crate::server::DemoServer;
 
-/// Answers a message on `server`, which is this request's alone.
+/// Answers a message on `server`, which serves only this request.
+///
+/// # Errors
+///
+/// Fails if the message is invalid or there are too many exchanges.
 pub async fn receive(
     site: &Site,
     server: DemoServer,
@@ -32,7 +36,7 @@ pub async fn receive(
     }
     let permit = site.admit_exchange()?;
     let (feed, out) = CallOutbox::open(None);
-    // From here on: if the client goes before the answer is ready, this future is dropped and the call with it.
+    // If the client disconnects before the reply, this future is dropped, which cancels the call.
     let attendance = Attendance(Arc::new(server));
     attendance.0.handle_incoming(incoming, &out);
     drop(out);
@@ -45,14 +49,14 @@ pub async fn receive(
     })
 }
 
-/// Refuses a request that does not describe itself, or whose headers describe another one.
+/// Rejects a request that does not describe itself or does not match its headers.
 fn check(server: &DemoServer, headers: &HeaderMap, request: &Request) -> Result<(), RpcError> {
     headers::check_version(headers, request)?;
     server.admit(request)?;
     headers::check_rest(headers, request, |tool| server.input_schema(tool))
 }
 
-/// The client's interest in an answer: dropped, it cancels the call.
+/// Cancels the call on drop.
 struct Attendance(Arc<DemoServer>);
 
 impl Drop for Attendance {

@@ -1,4 +1,4 @@
-//! Streamable HTTP on one URL: which era a request belongs to, and what sessions do with theirs.
+//! Streamable HTTP on one URL: routes requests by era, and handles those of sessions.
 
 use std::sync::Arc;
 
@@ -46,7 +46,7 @@ async fn receive(State(site): State<Arc<Site>>, headers: HeaderMap, body: Bytes)
     }
 }
 
-/// Whether a message is of the stateless era, by its own words or by those of its headers.
+/// Reports whether a message belongs to the stateless era, by its body or its headers.
 fn is_self_describing(headers: &HeaderMap, message: &Value) -> bool {
     let is_stateless = |version| Revision::parse(version).is_some_and(Revision::is_stateless);
     message["params"]["_meta"].get(PROTOCOL_VERSION_KEY).is_some() || text(headers, VERSION).is_some_and(is_stateless)
@@ -77,7 +77,7 @@ fn text<'a>(headers: &'a HeaderMap, name: &str) -> Option<&'a str> {
     headers.get(name)?.to_str().ok()
 }
 
-/// The session that a request names, if it speaks the revision that the session agreed on.
+/// Finds the session of a request and checks the version header against the session's revision.
 fn session(site: &Site, headers: &HeaderMap) -> Result<Arc<Session>, Refusal> {
     let id = text(headers, SESSION_ID);
     let id = id.ok_or_else(|| Refusal::plain(StatusCode::BAD_REQUEST, "`Mcp-Session-Id` is missing"))?;
@@ -85,7 +85,7 @@ fn session(site: &Site, headers: &HeaderMap) -> Result<Arc<Session>, Refusal> {
     let session = session.ok_or_else(|| Refusal::plain(StatusCode::NOT_FOUND, "there is no such session"))?;
     let agreed = session.server.agreed().map(Revision::as_str);
     match text(headers, VERSION) {
-        // 2025-06-18 basic/transports, "Protocol Version Header"; before, there was none.
+        // 2025-06-18 basic/transports, "Protocol Version Header". Earlier revisions have none.
         Some(version) if Some(version) != agreed => {
             let complaint = "`MCP-Protocol-Version` is not the version that the session agreed on";
             Err(Refusal::plain(StatusCode::BAD_REQUEST, complaint))
@@ -94,7 +94,7 @@ fn session(site: &Site, headers: &HeaderMap) -> Result<Arc<Session>, Refusal> {
     }
 }
 
-/// Answers the request that begins a session; an error begins none.
+/// Answers the request that opens a session. An error opens none.
 async fn open(site: &Site, headers: &HeaderMap, message: Value) -> Result<Response, Refusal> {
     let server = site.root.for_session();
     let server = server.ok_or_else(|| Refusal::plain(StatusCode::BAD_REQUEST, "there are no sessions here"))?;
@@ -120,7 +120,7 @@ async fn open(site: &Site, headers: &HeaderMap, message: Value) -> Result<Respon
     Ok(response)
 }
 
-/// Handles a message in its session. What the client does not read now, it can take up later.
+/// Handles a message in its session. The client can resume the stream later.
 async fn receive_in_session(site: &Site, session: &Arc<Session>, message: Value) -> Result<Response, Refusal> {
     let permit = site.admit_exchange()?;
     let asks = has_request(&message);
@@ -130,7 +130,7 @@ async fn receive_in_session(site: &Site, session: &Arc<Session>, message: Value)
     Ok(match answer::beginning(&feed).await {
         Beginning::Sole(reply) => answer::json(answer::session_status(&reply), reply),
         Beginning::Nothing if !asks => answer::accepted(),
-        // A request without an answer was cancelled: its stream ends, and that is all.
+        // A cancelled request has no reply: its stream just ends.
         Beginning::More | Beginning::Nothing => {
             let (number, bookmark) = (session.keep(&feed), feed.open());
             let reader = Reader::new(feed, bookmark, permit).numbered(number);
@@ -139,19 +139,19 @@ async fn receive_in_session(site: &Site, session: &Arc<Session>, message: Value)
     })
 }
 
-/// Whether a message, or one of a batch, is to be answered.
+/// Reports whether a message, or one of a batch, expects a reply.
 fn has_request(message: &Value) -> bool {
     let is_request = |message: &Value| message.get("method").is_some() && message.get("id").is_some();
     message.as_array().map_or_else(|| is_request(message), |batch| batch.iter().any(is_request))
 }
 
-/// Before 2025-11-25, nobody expected an event without a message.
+/// Adds the priming event from 2025-11-25 on. Older clients do not expect an event without a message.
 fn primed(reader: Reader, session: &Session) -> Reader {
     let knows_priming = session.server.agreed().is_some_and(Revision::has_priming_events);
     if knows_priming { reader.primed() } else { reader }
 }
 
-/// GET: the session's own stream, or any of its streams from where it broke.
+/// GET: opens the session's own stream, or resumes any of its streams.
 async fn watch(State(site): State<Arc<Site>>, headers: HeaderMap) -> Result<Response, Refusal> {
     if !has_session(&site, &headers) {
         return Ok(not_allowed());
@@ -169,7 +169,7 @@ async fn watch(State(site): State<Arc<Site>>, headers: HeaderMap) -> Result<Resp
     resumed.map(|(stream, feed, bookmark)| answer::events(Reader::new(feed, bookmark, permit).numbered(stream)))
 }
 
-/// DELETE: the end of a session.
+/// DELETE: ends a session.
 async fn leave(State(site): State<Arc<Site>>, headers: HeaderMap) -> Result<Response, Refusal> {
     if !has_session(&site, &headers) {
         return Ok(not_allowed());
@@ -179,7 +179,7 @@ async fn leave(State(site): State<Arc<Site>>, headers: HeaderMap) -> Result<Resp
     Ok(StatusCode::NO_CONTENT.into_response())
 }
 
-/// Whether a request is one of a session: those of a stateless revision have none, whatever they name.
+/// Reports whether a request belongs to a session. Requests of a stateless revision never do.
 fn has_session(site: &Site, headers: &HeaderMap) -> bool {
     site.has_sessions && text(headers, SESSION_ID).is_some() && !is_self_describing(headers, &Value::Null)
 }

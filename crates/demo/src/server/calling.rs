@@ -1,4 +1,4 @@
-//! `tools/call`: what the outcome of each tool means for the connection.
+//! `tools/call`: applies the outcome of each tool to the connection.
 
 use std::io::Write as _;
 use std::sync::Arc;
@@ -19,7 +19,7 @@ use crate::tasks::Play;
 use crate::tools::{self, Outcome, Surroundings, failure, plain};
 use crate::{logging, subscriptions::Ending};
 
-/// A request under way, and what it is answered by.
+/// A request in progress and its outbox.
 #[derive(Clone, Copy)]
 pub struct Exchange<'a> {
     pub request: &'a Request,
@@ -28,7 +28,7 @@ pub struct Exchange<'a> {
 }
 
 impl DemoServer {
-    /// The result of a tool call, or nothing if it comes later.
+    /// Returns the result of a tool call, or `None` if the reply follows later.
     pub(super) fn call_tool(&self, exchange: Exchange<'_>) -> Result<Option<Value>, RpcError> {
         let Exchange { request, revision, .. } = exchange;
         let around = Surroundings {
@@ -43,11 +43,11 @@ impl DemoServer {
         }
         self.check_task_wish(exchange)?;
         if revision.is_stateless() && !matches!(outcome, Outcome::Talk(_) | Outcome::Wait { .. }) {
-            // Refuses what a client has carried over from another call.
+            // Rejects round state that belongs to another call.
             self.rounds.resume(&request.params)?;
         }
         let answer = match outcome {
-            // A client that asked for a task gets one, even for a complaint about its arguments.
+            // A requested task is created even for invalid arguments.
             Outcome::Answer(result) if revision.has_core_tasks() && self.becomes_task(exchange) => {
                 return self.play(exchange, Box::new(move |_| Ok(result)));
             }
@@ -67,7 +67,7 @@ impl DemoServer {
         Ok(Some(self.envelope(revision).complete(answer)))
     }
 
-    /// Has a call take its time, as a task if it is to be one.
+    /// Runs a long call, as a task if it becomes one.
     fn play(&self, exchange: Exchange<'_>, play: Play) -> Result<Option<Value>, RpcError> {
         if self.becomes_task(exchange) {
             return self.start_task(exchange, play);
@@ -81,7 +81,7 @@ impl DemoServer {
         self.start(exchange, move |alarm| {
             let mut talk = Live { line: line(alarm), questions };
             let result = play(&mut talk);
-            // Only rounds leave questions unanswered.
+            // Only rounds have unanswered questions.
             settle(result, &envelope, |_| failure("The question cannot be asked.")).map(|answer| reply(id, answer))
         })
     }
@@ -107,7 +107,7 @@ impl DemoServer {
         started.map(|()| None).map_err(|reason| RpcError::new(INTERNAL_ERROR, reason))
     }
 
-    /// Makes the line to the client, once there is an alarm to wake it.
+    /// Returns a constructor of the line to the client, which needs the alarm.
     fn line(&self, exchange: Exchange<'_>) -> impl FnOnce(&Arc<Alarm>) -> Line + Send + 'static {
         let Exchange { request, revision, out } = exchange;
         let (capabilities, out) = (self.capabilities_of_client(request, revision), Arc::clone(out));
@@ -119,7 +119,7 @@ impl DemoServer {
         plain(&self.apply(change, exchange.revision, &**exchange.out))
     }
 
-    /// Makes a change and tells whoever is to hear of it.
+    /// Applies a change and notifies subscribers.
     pub(super) fn apply(&self, change: Change, revision: Revision, out: &dyn Outbox) -> String {
         let (sentence, event) = self.port.apply(change);
         match event {
@@ -144,7 +144,7 @@ impl DemoServer {
         plain(&format!("Ended {count} subscriptions."))
     }
 
-    /// Fails a call until the person has been to a page (2025-11-25 client/elicitation, "URL Mode With Errors").
+    /// Fails a call until the user has visited a page (2025-11-25 client/elicitation, "URL Mode With Errors").
     fn page_by_error(&self, exchange: Exchange<'_>) -> Result<Option<Value>, RpcError> {
         let Exchange { request, revision, out } = exchange;
         let envelope = self.envelope(revision);
@@ -175,7 +175,7 @@ impl DemoServer {
     }
 }
 
-/// What a call is answered with, or nothing if nobody waits for it; `ask` puts questions in a result.
+/// Returns the reply of a call, or `None` if it was cancelled. `ask` converts questions to a result.
 fn settle(
     result: Result<Value, Stop>,
     envelope: &Envelope,
@@ -197,10 +197,10 @@ pub(super) fn reply(id: Value, answer: Result<Value, RpcError>) -> Value {
     }
 }
 
-/// Ends the process the way a server with a bug would: some words on stderr, and no answer.
+/// Exits the process like a buggy server: with a message on stderr and without a reply.
 #[expect(clippy::exit, reason = "crashing is what the caller asked for")]
 fn crash(exit_code: i32) -> ! {
-    // Nobody is left to hear that stderr is gone.
+    // Ignore a closed stderr.
     let _ = std::io::stderr().lock().write_all(
         b"demo: fatal: the cargo shifted\n\
           demo: listing to starboard, abandoning ship\n",

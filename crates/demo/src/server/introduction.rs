@@ -1,4 +1,4 @@
-//! How the server introduces itself: its name, and what it can do.
+//! Server info and capabilities.
 
 use serde_json::{Value, json};
 
@@ -7,7 +7,7 @@ use crate::envelope::Envelope;
 use crate::revision::Revision;
 use crate::{icons, skills};
 
-/// The extension of 2026-07-28 that calls may become tasks by.
+/// Extension of 2026-07-28 for calls that become tasks.
 pub const TASKS_EXTENSION: &str = "io.modelcontextprotocol/tasks";
 
 const INSTRUCTIONS: &str = "A demo server: its tools are harmless and exist to be tried. \

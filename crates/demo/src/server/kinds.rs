@@ -1,4 +1,4 @@
-//! How servers come about: for a connection, for a session, and for a single request.
+//! Constructors of servers: for a connection, for a session, and for a single request.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
@@ -11,22 +11,26 @@ use crate::logging::Logging;
 use crate::negotiation::Negotiation;
 use crate::revision::Revision;
 
-/// The arguments that a request repeats in its headers: the headers' names in lower case, and their values.
+/// Arguments repeated in request headers: lower-case header names and their values.
 pub type Mirrored = Vec<(String, String)>;
 
-/// What all servers of one process have in common.
+/// State shared by all servers of one process.
 #[derive(Clone)]
 pub struct Nature {
     pub name: String,
-    /// The names of the environment variables, sorted.
+    /// Names of the environment variables, sorted.
     pub environment: Arc<[String]>,
-    /// How many more tool calls to survive.
+    /// Number of tool calls before the crash.
     pub calls_left: Arc<Mutex<Option<u32>>>,
     pub tide: Option<Duration>,
 }
 
 impl DemoServer {
-    /// Makes a server that speaks every revision; fails, with a sentence, for a pinned one that does not exist.
+    /// Creates a server.
+    ///
+    /// # Errors
+    ///
+    /// Returns a sentence if the pinned revision does not exist.
     pub fn new(options: Options, environment: Vec<String>) -> Result<Self, String> {
         let pinned = match &options.revision {
             None => None,
@@ -41,9 +45,9 @@ impl DemoServer {
         Ok(Self::with(nature, Negotiation::new(pinned)))
     }
 
-    /// Makes a server for one request of a stateless revision, if those are spoken.
+    /// Creates a server for one stateless request. `None` if no stateless revision is supported.
     ///
-    /// All such servers share the port, the tasks, the rounds of calls and who listens.
+    /// All such servers share the port, the tasks, the parked calls and the subscriptions.
     pub fn for_request(&self, mirrored: Mirrored) -> Option<Self> {
         Some(Self {
             mirrored,
@@ -55,12 +59,12 @@ impl DemoServer {
         })
     }
 
-    /// Makes a server for one session of the handshake revisions, if those are spoken.
+    /// Creates a server for one session of a handshake revision. `None` if none is supported.
     pub fn for_session(&self) -> Option<Self> {
         Some(Self::with(self.nature.clone(), self.negotiation.handshake()?))
     }
 
-    /// A server that shares nothing but its nature.
+    /// Creates a server with separate state except for `nature`.
     fn with(nature: Nature, negotiation: Negotiation) -> Self {
         Self {
             connection: fresh_connection(),

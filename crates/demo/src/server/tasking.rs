@@ -1,4 +1,4 @@
-//! Which calls become tasks, and the methods about tasks.
+//! Calls that become tasks, and the task methods.
 
 use std::sync::Arc;
 
@@ -16,7 +16,7 @@ use crate::tasks::{self, Crew, Play, wire};
 use crate::tools::TaskSupport;
 
 impl DemoServer {
-    /// Refuses a call that is, or is not, to be a task against what its tool allows.
+    /// Rejects a call that requests, or does not request, a task contrary to the tool's task support.
     pub(super) fn check_task_wish(&self, exchange: Exchange<'_>) -> Result<(), RpcError> {
         if !exchange.revision.has_core_tasks() {
             return Ok(());
@@ -30,7 +30,7 @@ impl DemoServer {
         }
     }
 
-    /// Whether a call becomes a task: as the client wishes in 2025-11-25, whenever it can later.
+    /// Reports whether a call becomes a task: on request in 2025-11-25, later whenever possible.
     pub(super) fn becomes_task(&self, exchange: Exchange<'_>) -> bool {
         let Exchange { request, revision, .. } = exchange;
         if revision.has_core_tasks() {
@@ -40,7 +40,7 @@ impl DemoServer {
         is_possible && revision.is_stateless() && self.declares_tasks(request, revision)
     }
 
-    /// Starts a task and answers with its name.
+    /// Starts a task and replies with its id.
     pub(super) fn start_task(&self, exchange: Exchange<'_>, play: Play) -> Result<Option<Value>, RpcError> {
         let Exchange { request, revision, out } = exchange;
         let envelope = self.envelope(revision);
@@ -57,13 +57,13 @@ impl DemoServer {
         let task = self.tasks.create(ttl_ms).map_err(|reason| RpcError::new(INTERNAL_ERROR, reason))?;
         let result =
             if revision.is_stateless() { wire::stateless(&task) } else { json!({"task": wire::handshake(&task)}) };
-        // Before the work begins, since nobody can place news of a task that has no name yet.
+        // Reply before the work starts: the client needs the task's id to assign its notifications.
         out.send(result_reply(request.id.clone(), envelope.typed("task", result)));
         tasks::begin(task, play, crew);
         Ok(None)
     }
 
-    /// Answers the methods about tasks that 2026-07-28 has as an extension.
+    /// Answers the task methods of the 2026-07-28 extension.
     pub(super) fn answer_about_tasks(&self, request: &Request, revision: Revision) -> Result<Value, RpcError> {
         if !self.declares_tasks(request, revision) {
             return Err(missing_capability(&json!({"extensions": {TASKS_EXTENSION: {}}})));
@@ -81,7 +81,7 @@ impl DemoServer {
         Ok(json!({}))
     }
 
-    /// Answers the methods about tasks that 2025-11-25 has, but for `tasks/result`.
+    /// Answers the task methods of 2025-11-25, except `tasks/result`.
     pub(super) fn answer_about_core_tasks(&self, request: &Request) -> Result<Value, RpcError> {
         if request.method == "tasks/list" {
             return page("tasks", self.tasks.list(), &request.params);
@@ -93,7 +93,7 @@ impl DemoServer {
         Ok(wire::handshake(&task))
     }
 
-    /// Answers `tasks/result`, which waits for the end of the task.
+    /// Answers `tasks/result` when the task ends.
     pub(super) fn task_result(&self, exchange: Exchange<'_>) -> Result<Option<Value>, RpcError> {
         let task = self.tasks.find(&exchange.request.params)?;
         let id = exchange.request.id.clone();

@@ -1,4 +1,4 @@
-//! Changes that come by themselves, so that there is something to watch.
+//! Periodic changes to watch.
 
 use std::time::Instant;
 
@@ -7,9 +7,9 @@ use crate::message::Outbox;
 use crate::port::Change;
 
 impl DemoServer {
-    /// Raises the tide, and hires a crane or dismisses it, as often as the options say and until the server closes.
+    /// Raises the tide, and hires or dismisses a crane, periodically until the server closes.
     ///
-    /// Nothing changes before a revision is agreed on: there is nobody yet who could hear of it.
+    /// Waits until a revision is negotiated, since no client can receive a notification before.
     pub fn turn_tides(&self, out: &dyn Outbox) {
         let Some(every) = self.nature.tide else { return };
         while !self.closing.rings_before(Instant::now(), every) {

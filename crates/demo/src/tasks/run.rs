@@ -1,4 +1,4 @@
-//! A task at work: how it asks, waits, tells of itself and ends.
+//! Executes tasks: questions, waits, notifications and the end.
 
 use std::sync::{Arc, Weak};
 
@@ -14,19 +14,19 @@ use crate::subscriptions::Subscriptions;
 use crate::talk::{Progress, Stop, Talk, Wait, check_needs, result_of};
 use crate::tools::failure;
 
-/// What a task needs of the server it works for.
+/// Parts of the server that a task needs.
 pub struct Crew {
     pub envelope: Envelope,
-    /// What the client declared when it started the task.
+    /// Client capabilities, as declared when the task started.
     pub capabilities: Value,
     pub questions: Arc<Questions>,
     pub subscriptions: Arc<Subscriptions>,
     pub progress: Option<Progress>,
-    /// Where the call came from, for as long as that lasts: a task must not keep it open.
+    /// Outbox of the call. Weak, because a task must not keep it open.
     pub out: Weak<dyn Outbox>,
 }
 
-/// Works on a task until it ends in one way or another.
+/// Runs a task to its end.
 pub fn carry_out(play: Play, crew: Crew, task: Arc<Task>) {
     let mut talk = TaskTalk { crew, task };
     let end = match play(&mut talk) {
@@ -36,7 +36,7 @@ pub fn carry_out(play: Play, crew: Crew, task: Arc<Task>) {
             Ok(result) => Phase::Completed(result),
             Err(error) => Phase::Failed(error.to_json()),
         },
-        // Only rounds leave questions unanswered, and a task has none.
+        // Only rounds have unanswered questions, and a task has no rounds.
         Err(Stop::Withdrawn | Stop::Unanswered(_)) => Phase::Cancelled,
     };
     talk.enter(end, "The work is over.");
@@ -60,7 +60,7 @@ impl TaskTalk {
         }
     }
 
-    /// Asks by a request of its own, which says what task it is for.
+    /// Asks by a request that names the task.
     fn ask_live(&self, question: &Question) -> Result<Value, Stop> {
         let mut request = question.to_request();
         request["params"]["_meta"][RELATED_TASK_KEY] = json!({"taskId": self.task.id});
@@ -94,7 +94,7 @@ impl Talk for TaskTalk {
     fn wait(&mut self, wait: Wait) -> Result<(), Stop> {
         wait.pass(&self.task.alarm, |step| {
             self.enter(Phase::Working, &format!("step {step} of {}", wait.steps));
-            // 2025-11-25 basic/utilities/progress: a token is good for as long as the task.
+            // 2025-11-25 basic/utilities/progress: a token is valid for the lifetime of the task.
             if let (Some(progress), false) = (&self.crew.progress, self.revision().is_stateless()) {
                 self.tell(progress.after(step, wait.steps));
             }

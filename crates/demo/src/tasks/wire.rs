@@ -1,4 +1,4 @@
-//! Tasks as the two revisions that have them write them.
+//! Wire formats of tasks in the two revisions that have them.
 
 use serde_json::{Value, json};
 
@@ -7,10 +7,10 @@ use crate::message::{INTERNAL_ERROR, RpcError, locked};
 
 pub const RELATED_TASK_KEY: &str = "io.modelcontextprotocol/related-task";
 
-/// How often to ask for news.
+/// Suggested poll interval.
 const POLL_INTERVAL_MS: u64 = 100;
 
-/// The task as 2026-07-28 has it, with all that belongs to its status.
+/// Returns the task in the format of 2026-07-28, with its result, error or questions.
 pub fn stateless(task: &Task) -> Value {
     let state = locked(&task.state);
     let mut detail = brief(task, &state);
@@ -25,7 +25,7 @@ pub fn stateless(task: &Task) -> Value {
     detail
 }
 
-/// The task as 2025-11-25 has it; the result comes separately.
+/// Returns the task in the format of 2025-11-25, without its result.
 pub fn handshake(task: &Task) -> Value {
     let state = locked(&task.state);
     let mut detail = brief(task, &state);
@@ -34,13 +34,13 @@ pub fn handshake(task: &Task) -> Value {
     if let Phase::Completed(result) = &state.phase
         && result["isError"] == true
     {
-        // 2025-11-25 basic/utilities/tasks: a tool that reports failure has failed its task.
+        // 2025-11-25 basic/utilities/tasks: a tool result with `isError` fails the task.
         detail["status"] = "failed".into();
     }
     detail
 }
 
-/// What `tasks/result` answers for a task that has ended (2025-11-25 basic/utilities/tasks).
+/// Returns the reply of `tasks/result` for a task that has ended (2025-11-25 basic/utilities/tasks).
 pub fn outcome(task: &Task) -> Result<Value, RpcError> {
     match &locked(&task.state).phase {
         Phase::Completed(result) => {

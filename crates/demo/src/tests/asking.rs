@@ -15,7 +15,7 @@ fn everything() -> Value {
     json!({"elicitation": {"form": {}, "url": {}}, "sampling": {"tools": {}}, "roots": {}})
 }
 
-/// A client that can do everything its revision knows.
+/// Creates a client with all capabilities of its revision.
 fn able(revision: &'static str) -> Client {
     let mut capabilities = everything();
     if revision == "2025-06-18" {
@@ -281,7 +281,7 @@ fn a_call_that_waits_for_an_answer_is_let_go() {
         let withdrawn = client.receive();
         assert_eq!(withdrawn["method"], "notifications/cancelled");
         assert_eq!(withdrawn["params"]["requestId"], asked["id"]);
-        // The thread gives back its shares of the outbox as it ends.
+        // The thread drops its references to the outbox when it ends.
         let begun = Instant::now();
         while Arc::strong_count(&client.harness.out) != idle {
             assert!(begun.elapsed() < Duration::from_secs(5), "the call goes on");

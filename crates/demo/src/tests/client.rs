@@ -1,4 +1,4 @@
-//! A client that remembers what it declared, and answers what it is asked in either era.
+//! A test client with declared capabilities, which answers questions in either era.
 
 use std::cell::Cell;
 
@@ -27,7 +27,7 @@ impl Client {
         self.revision == MODERN
     }
 
-    /// Sends a request and gives its id. Adds to `params._meta` what the revision asks for.
+    /// Sends a request and returns its id. Adds the `params._meta` that the revision requires.
     pub fn send(&self, method: &str, mut params: Value) -> u64 {
         let id = self.last_id.get() + 1;
         self.last_id.set(id);
@@ -45,7 +45,7 @@ impl Client {
         self.harness.receive()
     }
 
-    /// The reply to a request before which nothing else comes.
+    /// Returns the reply to a request. No other message may come first.
     #[track_caller]
     pub fn request(&self, method: &str, params: Value) -> Value {
         let id = self.send(method, params);
@@ -71,7 +71,7 @@ impl Client {
         self.harness.send(&json!({"jsonrpc": "2.0", "id": request["id"], "result": result}));
     }
 
-    /// Calls a tool and answers whatever it asks, by `answer`.
+    /// Calls a tool and answers its questions with `answer`.
     pub fn converse(&self, tool: &str, arguments: Value, answer: impl Fn(&Value) -> Value) -> Conversation {
         let mut params = json!({"name": tool, "arguments": arguments});
         let mut conversation = Conversation::default();
@@ -101,12 +101,12 @@ impl Client {
     }
 }
 
-/// What was said during a call.
+/// Messages of one call.
 #[derive(Default)]
 pub struct Conversation {
-    /// The questions, whichever way they came.
+    /// The questions, as requests or in results.
     pub asked: Vec<Value>,
-    /// The results that asked for another round.
+    /// Results that required another round.
     pub rounds: Vec<Value>,
     pub told: Vec<Value>,
     pub reply: Value,

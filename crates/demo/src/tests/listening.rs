@@ -1,4 +1,4 @@
-//! What the server says unasked: log messages and changes; and what else it offers besides tools.
+//! Notifications: log messages and changes; also prompts, resources and skills.
 
 use serde_json::{Value, json};
 
@@ -41,7 +41,7 @@ fn a_stateless_request_says_itself_what_it_wants_logged() {
     assert_eq!(client.request("logging/setLevel", json!({"level": "error"}))["error"]["code"], -32601);
 }
 
-/// What comes before the reply to `id`, if anything does.
+/// Returns the notification before the reply to `id`, if there is one.
 #[track_caller]
 fn first_notification(client: &Client, id: u64) -> Option<Value> {
     let first = client.receive();
@@ -110,7 +110,7 @@ fn handshake_clients_hear_of_resources_they_subscribed_to() {
     }
 }
 
-/// Opens a listen and gives its id and what was acknowledged.
+/// Opens a listen. Returns its id and the acknowledged events.
 fn listen(client: &Client, notifications: Value) -> (u64, Value) {
     let id = client.send("subscriptions/listen", json!({"notifications": notifications}));
     let acknowledged = client.receive();

@@ -1,4 +1,4 @@
-//! Calls that become tasks, in the two forms that tasks have had.
+//! Calls that become tasks, in both formats.
 
 use std::time::{Duration, Instant};
 
@@ -14,7 +14,7 @@ fn modern() -> Client {
     Client::new(MODERN, json!({"extensions": {"io.modelcontextprotocol/tasks": {}}, "elicitation": {}}))
 }
 
-/// Starts a task, and gives it as it was created.
+/// Starts a task and returns it as created.
 fn start(client: &Client, arguments: Value) -> Value {
     if client.is_modern() {
         return client.call("unload_ship", arguments)["result"].take();
@@ -27,7 +27,7 @@ fn about(client: &Client, method: &str, task: &Value) -> Value {
     client.request(method, json!({"taskId": task["taskId"]}))
 }
 
-/// The task of a modern client once it does not work any more.
+/// Polls the task of a stateless client until it is no longer working.
 fn poll(client: &Client, task: &Value) -> Value {
     let begun = Instant::now();
     loop {
@@ -40,7 +40,7 @@ fn poll(client: &Client, task: &Value) -> Value {
     }
 }
 
-/// Listens for news of a task, and gives the listen's id.
+/// Listens to a task and returns the id of the listen.
 fn follow(client: &Client, task: &Value) -> u64 {
     let notifications = json!({"taskIds": [task["taskId"]]});
     let id = client.send("subscriptions/listen", json!({"notifications": notifications}));
@@ -48,7 +48,7 @@ fn follow(client: &Client, task: &Value) -> u64 {
     id
 }
 
-/// The news of a task up to the one with `status`.
+/// Returns the first notification of a task with `status`.
 #[track_caller]
 fn news_until(client: &Client, status: &str) -> Value {
     loop {
@@ -93,7 +93,7 @@ fn a_modern_task_asks_goes_on_and_keeps_its_result() {
     assert_eq!(client.receive()["result"]["resultType"], "complete");
     client.harness.assert_silent();
     update(json!({"signature": {"action": "accept", "content": {"name": "Ada"}}}));
-    // The acknowledgement and the news come in any order.
+    // The acknowledgement and the notification come in any order.
     let (mut end, mut is_acknowledged) = (Value::Null, false);
     while end.is_null() || !is_acknowledged {
         let mut message = client.receive();

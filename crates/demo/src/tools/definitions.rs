@@ -1,4 +1,4 @@
-//! The tools as they are listed, in the words of each revision.
+//! Tool definitions, adapted to each revision.
 
 mod asking;
 mod plain;
@@ -10,7 +10,7 @@ use super::Revision;
 use crate::icons;
 use crate::port::View;
 
-/// All tools, always in the same order, without what `revision` does not know.
+/// Returns all tools in a fixed order, without features that `revision` does not have.
 pub fn definitions(revision: Revision, view: View) -> Vec<Value> {
     let mut tools = plain::plain_tools();
     tools.extend(asking::asking_tools());
@@ -55,7 +55,7 @@ fn trim(tool: &mut Value, revision: Revision) {
     if !revision.has_titles()
         && let Some(title) = fields.remove("title")
     {
-        // Before tools had a title, their annotations did.
+        // Before tools had a `title`, it was one of their annotations.
         fields["annotations"]["title"] = title;
     }
     if !revision.has_tool_annotations() {
@@ -63,7 +63,7 @@ fn trim(tool: &mut Value, revision: Revision) {
     }
 }
 
-/// Takes away the arguments that ask for what `revision` does not have.
+/// Removes arguments for features that `revision` does not have.
 fn trim_arguments(tool: &mut Value, revision: Revision) {
     let argument = match tool["name"].as_str() {
         Some("ask_model") if !revision.has_sampling_tools() => "tools",
@@ -97,7 +97,7 @@ fn harmless() -> Value {
     })
 }
 
-/// Like most things done to the port: new each time, and nothing is lost by it.
+/// Annotations of most tools that change the port: not idempotent, not destructive.
 fn changing() -> Value {
     json!({
         "readOnlyHint": false,

@@ -1,7 +1,7 @@
-//! The key under which arguments are digested for the audit log.
+//! The key of the argument digests in the audit log.
 //!
-//! Each state directory has one, made at random when it is first needed. Equal arguments have equal digests in all logs
-//! of the directory. Whoever has the log and not the key learns nothing from a digest; whoever has both can try guesses.
+//! Each state directory has one random key, created on first use. Equal arguments have equal digests in all logs of the
+//! directory. Without the key a digest reveals nothing; with log and key, guesses can be verified.
 
 use std::path::{Path, PathBuf};
 
@@ -9,13 +9,13 @@ use sha2::{Digest as _, Sha256};
 use wharf_store::{Document, LoadError, Privacy, SaveError, UpdateError};
 
 const KEY_BYTES: usize = 32;
-/// The block of SHA-256, which HMAC pads its key to (RFC 2104).
+/// Block size of SHA-256, to which HMAC pads its key (RFC 2104).
 const BLOCK: usize = 64;
 
 /// The key of one state directory.
 pub(crate) struct AuditKey([u8; KEY_BYTES]);
 
-/// Why there is no key.
+/// Errors of reading or creating the key.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum KeyError {
     #[error(transparent)]
@@ -29,7 +29,8 @@ pub(crate) enum KeyError {
 }
 
 impl AuditKey {
-    /// Reads the key, and makes one where there is none. Of several processes that make one at once, all use the first.
+    /// Reads the key, creating it if it does not exist. If several processes create one at once, all of them use the
+    /// first.
     pub fn open(path: &Path) -> Result<Self, KeyError> {
         let document = Document::at(path, Privacy::Private).with_limit(1024);
         document
@@ -46,7 +47,7 @@ impl AuditKey {
         decode(text.trim_ascii_end()).map(Self).ok_or_else(malformed)
     }
 
-    /// HMAC-SHA-256 of some bytes, in hexadecimal.
+    /// Returns the HMAC-SHA-256 of the bytes in hexadecimal.
     pub fn digest(&self, bytes: &[u8]) -> String {
         let padded = |pad: u8| {
             let mut block = [pad; BLOCK];
@@ -84,7 +85,7 @@ mod tests {
 
     #[test]
     fn digests_are_hmac_sha_256() {
-        // RFC 4231, test case 1, whose key of 20 bytes is padded with zeros as HMAC does.
+        // RFC 4231, test case 1. HMAC pads its 20-byte key with zeros.
         let mut key = [0; KEY_BYTES];
         key[..20].fill(0x0b);
         let expected = "b0344c61d8db38535ca8afceaf0bf12b881dc200c9833da726e9376c2e32cff7";

@@ -1,4 +1,4 @@
-//! What stands for a tool's whole definition, so that a change of it is noticed.
+//! Fingerprints of tool definitions, which reveal any change.
 
 use sha2::{Digest, Sha256};
 use wharf_json::{Bounds, Raw};
@@ -7,24 +7,24 @@ use wharf_wire::ToolDefinition;
 
 use super::tree::{Members, Tree};
 
-/// Digests a definition: all of it but `_meta`, which servers fill with what is true of one answer only.
+/// Returns the digest of a definition without `_meta`, which servers fill with per-response values.
 ///
-/// The order of keys, white space and the way a string is escaped make no difference; every name, every string and
-/// every digit does. Keys that stand twice both count, in their order.
+/// Key order, white space and string escapes make no difference. Every name, string and digit does. Duplicate keys are
+/// both included, in their order.
 pub fn fingerprint(definition: &ToolDefinition) -> Fingerprint {
     Fingerprint(digest(&definition.raw))
 }
 
 fn digest(definition: &Raw) -> [u8; 32] {
     let mut hasher = Sha256::new();
-    // It was within some bound when it was listed; here only the recursion needs one.
+    // The definition met the size limits when it was listed; only the recursion depth is limited here.
     match Tree::parse(definition, &Bounds { depth: 256, nodes: usize::MAX }) {
         Ok(Tree::Object(mut members)) => {
             members.retain(|(key, _)| key != "_meta");
             object(&mut hasher, &members);
         }
         Ok(other) => value(&mut hasher, &other),
-        // Half a surrogate pair somewhere: the text itself, under a sign no value has.
+        // Unpaired surrogate: hash the raw text under a tag that no value has.
         Err(_) => part(&mut hasher, b'?', definition.get()),
     }
     hasher.finalize().into()
@@ -44,7 +44,7 @@ fn value(hasher: &mut Sha256, tree: &Tree<'_>) {
 
 fn object(hasher: &mut Sha256, members: &Members<'_>) {
     let mut sorted: Vec<_> = members.iter().collect();
-    // Stable: twins stay in their order.
+    // Stable: duplicate keys keep their order.
     sorted.sort_by(|(one, _), (other, _)| one.cmp(other));
     count(hasher, b'{', sorted.len());
     for (key, member) in sorted {
@@ -85,7 +85,7 @@ mod tests {
         }
     }
 
-    /// One `@` for each place where a server can put text that somebody reads.
+    /// One `@` for each position in which a server can place readable text.
     const PLACES: &str = r#"{"name":"@","title":"@","description":"@","annotations":{"title":"@","x":"@"},
         "icons":[{"src":"@","mimeType":"@","sizes":["@"]}],"execution":{"taskSupport":"@"},"x-unknown":"@",
         "inputSchema":{"$schema":"@","$comment":"@","title":"@","description":"@","$defs":{"@":{"const":"@"}},

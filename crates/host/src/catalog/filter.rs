@@ -1,30 +1,30 @@
-//! Which of a server's tools are used: `includeTools` and `excludeTools`.
+//! Tool filter of a server: `includeTools` and `excludeTools`.
 
 use wharf_spec::{Glob, ServerSettings};
 
-/// Globs over the names a server itself gives its tools. What is excluded stays so, whatever includes it.
+/// Globs over the names that a server gives its tools. Exclusion takes precedence over inclusion.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Filter {
-    /// The tools that are used; all of them when absent.
+    /// Tools to include; all of them if absent.
     pub include: Option<Vec<Glob>>,
-    /// The tools that are not.
+    /// Tools to exclude.
     pub exclude: Vec<Glob>,
 }
 
 impl Filter {
-    /// The filter a server's settings ask for.
+    /// Creates the filter from a server's settings.
     pub fn of(settings: &ServerSettings) -> Self {
         let globs = |texts: &[String]| texts.iter().map(|text| Glob::new(text)).collect();
         Self { include: settings.include_tools.as_deref().map(globs), exclude: globs(&settings.exclude_tools) }
     }
 
-    /// Whether a tool is used.
+    /// Reports whether a tool is enabled.
     pub fn admits(&self, tool: &str) -> bool {
         let among = |globs: &[Glob]| globs.iter().any(|glob| glob.matches(tool));
         self.include.as_deref().is_none_or(among) && !among(&self.exclude)
     }
 
-    /// The globs that match none of these tools: most likely they are misspelt.
+    /// Returns the globs that match none of the tools and are probably misspelt.
     pub fn unmatched<'a>(&self, tools: impl Iterator<Item = &'a str> + Clone) -> Vec<Glob> {
         let all = self.include.iter().flatten().chain(&self.exclude);
         all.filter(|glob| !tools.clone().any(|tool| glob.matches(tool))).cloned().collect()

@@ -12,7 +12,7 @@ pub(super) fn tool(text: &str) -> ToolDefinition {
     ToolDefinition::view(Raw::parse(text.to_owned()).unwrap(), &Bounds::default()).unwrap()
 }
 
-/// Tools that have a name and take any object.
+/// Creates tools that have the given names and accept any object.
 pub(super) fn listed(names: &[&str]) -> Listed {
     let named = |name: &&str| tool(&serde_json::json!({ "name": name, "inputSchema": {"type": "object"} }).to_string());
     Listed { tools: names.iter().map(named).collect(), ..Listed::default() }

@@ -1,15 +1,15 @@
-//! What makes a server the same one as before, as far as what it lists is concerned.
+//! Identity of a server for its cached lists.
 
 use std::fmt::Write as _;
 
 use sha2::{Digest, Sha256};
 use wharf_spec::{HttpForm, HttpSpec, ServerOrigin, ServerSpec, StdioSpec, shown_url};
 
-/// Digests how a server is reached, in hexadecimal: what was kept of one that was reached in another way is not used.
+/// Returns a hexadecimal digest of a server's spec. A cache of a server with another spec is not used.
 ///
-/// Values that may be secret are not in it, only their names are: a new token leaves the server what it was. So two
-/// accounts at the same place have the same identity, and whoever keeps both has to tell them apart by server. The user's
-/// own server and one that another file defines differ, even if they are reached in the same way.
+/// Possibly secret values are excluded, only their names are included: a new token does not change the identity. Two
+/// accounts at the same address therefore have the same identity, and a cache has to distinguish them by server name. A
+/// user's own server and one defined by another file differ, even if their specs are equal.
 pub fn identity(origin: &ServerOrigin, spec: &ServerSpec) -> String {
     let mut digest = Parts(Sha256::new());
     if let Some(file) = origin.file() {
@@ -41,11 +41,11 @@ fn http(digest: &mut Parts, spec: &HttpSpec) {
         HttpForm::Sse => "sse",
     };
     digest.list(["http", form, &shown_url(&spec.url)]);
-    // Names of headers are the same in any case.
+    // Header names are case-insensitive.
     digest.set(spec.headers.iter().map(|(name, _)| name.to_ascii_lowercase().into_bytes()));
 }
 
-/// A digest over lists of texts, in which each text has its length before it and each list ends.
+/// A digest over lists of texts. Each text is prefixed with its length and each list is terminated.
 struct Parts(Sha256);
 
 impl Parts {
@@ -58,7 +58,7 @@ impl Parts {
         self.0.update([0]);
     }
 
-    /// A list whose order means nothing.
+    /// Adds a list whose order is irrelevant.
     fn set(&mut self, parts: impl Iterator<Item = Vec<u8>>) {
         let mut parts: Vec<Vec<u8>> = parts.collect();
         parts.sort();

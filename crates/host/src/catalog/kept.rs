@@ -1,6 +1,6 @@
-//! What a server listed, kept for the time in which it is not running: as one JSON document.
+//! Cache format of a server's lists, for the time when it is not running: one JSON document.
 //!
-//! Where the document lies, when it is written and when it is thrown away is somebody else's to decide.
+//! The caller decides about the document's location, writing and deletion.
 
 use std::time::{Duration, SystemTime};
 
@@ -12,35 +12,39 @@ use wharf_wire::View;
 
 use super::listed::{Freshness, ListName, Listed};
 
-/// The form of the document.
+/// Schema version of the document.
 const SCHEMA: u64 = 1;
-/// The most bytes of one.
+/// Maximum bytes of a document.
 const LARGEST: usize = 8 * 1024 * 1024;
-/// How much is in one: its items are bounded one by one as well.
+/// Bounds of a whole document. Its items have their own bounds as well.
 const BOUNDS: Bounds = Bounds { depth: 128, nodes: 4_000_000 };
 
-/// Why nothing can be kept, or nothing that was kept can be used.
+/// Errors of writing or reading a cached catalog.
 #[derive(Debug, thiserror::Error)]
 pub enum KeptError {
-    /// It has more than 8 MiB.
+    /// The document has more than 8 MiB.
     #[error("the kept catalog has {0} bytes, more than {LARGEST}")]
     TooLarge(usize),
-    /// It is not such a document.
+    /// The document is malformed.
     #[error("the kept catalog is damaged")]
     Damaged(#[source] Box<dyn std::error::Error + Send + Sync>),
-    /// It is of another form, most likely a later one.
+    /// The document has another schema version, probably a later one.
     #[error("the kept catalog has schema {0}, not {SCHEMA}")]
     OtherSchema(u64),
-    /// It is of a server that is reached in another way.
+    /// The document belongs to a server with another spec.
     #[error("the kept catalog is of another server")]
     OtherIdentity,
-    /// What a server listed is not JSON in some place.
+    /// The server's lists contain invalid JSON.
     #[error("what the server listed cannot be kept")]
     Unwritable(#[source] NotJson),
 }
 
-/// The document for what a server listed, byte for byte. The identity is that of [`super::identity`], and the time the
-/// one at which it was live.
+/// Creates the document for a server's lists, byte for byte. `identity` is that of [`super::identity`], `at` the time
+/// at which the lists were live.
+///
+/// # Errors
+///
+/// Returns an error if the lists are not valid JSON or the document would be too large.
 pub fn keep(listed: &Listed, identity: &str, at: SystemTime) -> Result<Raw, KeptError> {
     #[derive(Serialize)]
     struct Document<'a> {
@@ -72,9 +76,11 @@ pub fn keep(listed: &Listed, identity: &str, at: SystemTime) -> Result<Raw, Kept
     if text.as_bytes().len() > LARGEST { Err(KeptError::TooLarge(text.as_bytes().len())) } else { Ok(text) }
 }
 
-/// Reads the document of a server with this identity. What it gives shares the document's memory.
+/// Reads the document of a server with this identity. The result shares the document's memory.
 ///
-/// Whatever is wrong with the document makes all of it useless: the server will be asked again.
+/// # Errors
+///
+/// Any error invalidates the whole document: the server is listed again.
 pub fn recall(document: impl Into<Bytes>, identity: &str) -> Result<Listed, KeptError> {
     #[derive(Deserialize)]
     struct Document<'a> {
@@ -118,7 +124,7 @@ fn checked(document: Bytes) -> Result<Raw, KeptError> {
     if document.len() > LARGEST {
         return Err(KeptError::TooLarge(document.len()));
     }
-    // Somebody may have spread it over many lines.
+    // The document may have been reformatted over many lines.
     let raw = Raw::parse(document).map_err(damaged)?;
     match raw.decode(&BOUNDS).map_err(damaged)? {
         Head { schema: SCHEMA } => Ok(raw),
@@ -135,7 +141,7 @@ fn damaged(error: impl std::error::Error + Send + Sync + 'static) -> KeptError {
     KeptError::Damaged(error.into())
 }
 
-/// A time the clock does not know is as old as can be.
+/// Returns the time, or the Unix epoch if it overflows the clock.
 fn time(milliseconds: u64) -> SystemTime {
     SystemTime::UNIX_EPOCH.checked_add(Duration::from_millis(milliseconds)).unwrap_or(SystemTime::UNIX_EPOCH)
 }

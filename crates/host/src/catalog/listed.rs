@@ -1,4 +1,4 @@
-//! What a server has listed, as it came.
+//! Lists of a server as received.
 
 use std::fmt;
 use std::time::SystemTime;
@@ -7,30 +7,30 @@ use serde::{Deserialize, Serialize};
 use wharf_client::Withheld;
 use wharf_wire::{PromptDefinition, Resource, ResourceTemplate, ToolDefinition};
 
-/// Everything a server listed. Every string in it is untrusted.
+/// All lists of a server. Every string is untrusted.
 #[derive(Debug, Clone, Default)]
 pub struct Listed {
-    /// Its tools.
+    /// Tools.
     pub tools: Vec<ToolDefinition>,
-    /// Its resources.
+    /// Resources.
     pub resources: Vec<Resource>,
-    /// Its families of resources.
+    /// Resource templates.
     pub templates: Vec<ResourceTemplate>,
-    /// Its prompts.
+    /// Prompts.
     pub prompts: Vec<PromptDefinition>,
-    /// What it would like a model to know.
+    /// Instructions for a model.
     pub instructions: Option<String>,
-    /// What was listed and cannot be used.
+    /// Listed entries that cannot be used.
     pub withheld: Vec<(ListName, Withheld)>,
-    /// The lists that could not be had, and why; escaped.
+    /// Lists that could not be read, with the error (escaped).
     pub failures: Vec<(ListName, String)>,
-    /// The lists it has and has not been asked for: empty here, whatever is in them.
+    /// Lists that have not been requested. They are empty here, regardless of their content at the server.
     pub unasked: Vec<ListName>,
-    /// How old all of this is.
+    /// Age of the lists.
     pub freshness: Freshness,
 }
 
-/// The lists a server has.
+/// The lists that a server can have.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum ListName {
@@ -44,15 +44,15 @@ pub enum ListName {
     Prompts,
 }
 
-/// Where a list comes from.
+/// Origin of a list.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum Freshness {
-    /// From the server, which is running.
+    /// Listed by the running server.
     #[default]
     Live,
-    /// From an earlier time, of which it was kept.
+    /// Read from the cache.
     Kept {
-        /// When it was live.
+        /// Time at which the list was live.
         at: SystemTime,
     },
 }

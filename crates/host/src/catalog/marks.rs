@@ -1,51 +1,51 @@
-//! What is odd about a tool, for whoever looks at it.
+//! Warnings about tools, for people.
 
 use std::fmt;
 
 use wharf_spec::ToolId;
 
-/// Something about a tool that a person should know. None of them by itself withholds it but [`Mark::Quarantined`].
+/// A warning about a tool. Only [`Mark::Quarantined`] withholds the tool.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Mark {
-    /// Its name is not one to 128 of `A-Z`, `a-z`, `0-9`, `_`, `.` and `-`; models know it by another.
+    /// The name is not 1 to 128 characters of `A-Z`, `a-z`, `0-9`, `_`, `.` and `-`. Models use an alias.
     OddName,
-    /// Its name looks like that of another tool, and is not the same.
+    /// The name looks like that of another tool and differs from it.
     LooksLike(ToolId),
-    /// Something in its texts was hidden or acted, and has been made visible.
+    /// A text contained hidden or control characters, which have been escaped.
     Neutralised,
-    /// One of its texts was too long and has been cut.
+    /// A text was too long and has been truncated.
     Shortened,
-    /// Its schema is not what a model gets; that is one which takes any object.
+    /// The schema was replaced by one that accepts any object.
     SchemaReplaced(SchemaFault),
-    /// Its schema had alternatives or conditions at the top, which have been put into one plain object.
+    /// The schema had alternatives or conditions at the top level, which have been merged into one object.
     SchemaFlattened,
-    /// Its schema refers to something that is not in it, which nobody fetches; escaped.
+    /// The schema refers to an external or missing schema, which is not fetched; escaped.
     ReferenceDropped(String),
-    /// A keyword of its schema holds something it cannot hold, and is not given to a model.
+    /// A keyword of the schema has an invalid value and has been removed.
     KeywordDropped(String),
-    /// The name of an argument has hidden or acting characters in it, and had to stay as it is; escaped.
+    /// The name of an argument contains hidden or control characters and could not be changed; escaped.
     OddArgument(String),
-    /// It is kept from models until a person releases it, for this reason; escaped.
+    /// Withheld from models until a person releases it. Holds the reason, escaped.
     Quarantined(String),
 }
 
-/// Why a schema is not given to a model.
+/// Reason for replacing a schema.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum SchemaFault {
-    /// There is none.
+    /// The definition has no schema.
     Missing,
-    /// It is not JSON, or a key stands twice in it.
+    /// The schema is invalid JSON or has a duplicate key.
     Invalid,
-    /// It does not describe an object.
+    /// The schema does not describe an object.
     NotObject,
-    /// It has more than 256 KiB.
+    /// The schema has more than 256 KiB.
     TooLarge,
-    /// Its schemas are nested more than 32 deep, or refer to each other in too long a chain.
+    /// The schema is nested more than 32 levels deep, or its chain of references is too long.
     TooDeep,
-    /// It has more than 5,000 schemas in it.
+    /// The schema contains more than 5,000 schemas.
     TooMany,
-    /// Checking arguments against it could take more than a million steps.
+    /// Validating arguments could take more than a million steps.
     TooCostly,
 }
 

@@ -1,7 +1,8 @@
-//! What the servers offer, merged: names, descriptions and schemas fit for a model, and all of it verbatim beside them.
+//! The merged catalog of all servers: names, descriptions and schemas prepared for a model, along with the original
+//! definitions.
 //!
-//! A [`Section`] is what one server offers, a [`Catalog`] is all of them; both are values that never change. Nothing
-//! here connects, waits, reads a clock or touches a file.
+//! A [`Section`] holds one server's tools, resources and prompts, a [`Catalog`] all sections. Both are immutable. This
+//! module does no I/O, does not wait and reads no clock.
 
 mod digest;
 mod filter;

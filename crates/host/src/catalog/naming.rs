@@ -1,8 +1,7 @@
-//! What a tool is called: by people, and by a model.
+//! Names of tools for people and for models.
 //!
-//! Both names are a pure function of the style, the server's name and the tool's own: neither the order in which
-//! servers connect nor who else is configured can change them. Nothing ever takes a name apart again; the catalog's
-//! table says what a name means.
+//! Both names are a pure function of the style, the server's name and the tool's own name. They do not depend on the
+//! order of connections or on other servers. Names are never parsed; the catalog's table maps them to tools.
 
 use std::fmt::Write as _;
 use std::sync::Arc;
@@ -10,16 +9,16 @@ use std::sync::Arc;
 use sha2::{Digest, Sha256};
 use wharf_spec::{ToolId, Untrusted};
 
-/// The most characters a model's provider takes in a name.
+/// Maximum length of a name at model providers.
 const LONGEST_ALIAS: usize = 64;
-/// What of them the server's name may use up in a name with a hash.
+/// Maximum length of the server part in a hashed name.
 const SERVER_ROOM: usize = 24;
-/// Hexadecimal digits of a hash.
+/// Number of hexadecimal digits of a hash.
 const HASH_DIGITS: usize = 8;
-/// The most characters of a tool's own name in a name people see.
+/// Maximum characters of a tool's own name in a displayed name.
 const LONGEST_SHOWN: usize = 128;
 
-/// How the names of tools are made.
+/// Naming style of tools.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash)]
 pub enum NameStyle {
     /// `mcp__<server>__<tool>`
@@ -36,7 +35,7 @@ pub enum NameStyle {
 }
 
 impl NameStyle {
-    /// The style of this spelling: its own, as `<tool>@<server>`.
+    /// Returns the style of a spelling such as `<tool>@<server>`.
     pub fn of(spelling: &str) -> Option<Self> {
         Some(match spelling {
             "mcp__<server>__<tool>" => Self::Double,
@@ -49,19 +48,19 @@ impl NameStyle {
     }
 }
 
-/// The names of one tool. Of two tools neither is ever the same, unless a hash collides.
+/// Names of one tool. Both are unique, except for hash collisions.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct Names {
-    /// What people see and type: the style's name, or the alias where that would be ambiguous or illegible.
+    /// Name for people: the style's name, or the alias if that would be ambiguous or illegible.
     pub shown: Arc<str>,
-    /// What a model says: `^[a-zA-Z0-9_-]{1,64}$`.
+    /// Name for models: `^[a-zA-Z0-9_-]{1,64}$`.
     pub alias: Arc<str>,
 }
 
-/// Names a tool.
+/// Returns the names of a tool.
 ///
-/// The alias is the style's own name where a provider takes it and nothing else can be meant by it; otherwise a slug
-/// and a hash over both parts. A name without a hash never ends like one that has it.
+/// The alias is the style's name if providers accept it and it is unambiguous. Otherwise it is a slug with a hash over
+/// both parts. A name without a hash never ends like one with a hash.
 pub fn name(style: NameStyle, id: &ToolId) -> Names {
     match plain(style, id) {
         Some(plain) if is_safe(&plain) => {
@@ -76,7 +75,7 @@ pub fn name(style: NameStyle, id: &ToolId) -> Names {
     }
 }
 
-/// The style's own name, where it can be read and tells the two parts apart.
+/// Returns the style's name if it is legible and its two parts can be distinguished.
 fn plain(style: NameStyle, id: &ToolId) -> Option<String> {
     let (server, tool) = (id.server.as_str(), &*id.tool);
     if !is_legible(tool) {
@@ -84,18 +83,18 @@ fn plain(style: NameStyle, id: &ToolId) -> Option<String> {
     }
     match style {
         NameStyle::Double if blurs_at_end(server) || blurs_at_start(tool) => None,
-        // The server ends at the first `_`.
+        // The server's name ends at the first `_`.
         NameStyle::Single if server.contains('_') || blurs_at_start(tool) => None,
         NameStyle::Hashed => None,
         NameStyle::Double => Some(format!("mcp__{server}__{tool}")).filter(|name| !ends_like_hash(name)),
         NameStyle::Single => Some(format!("mcp_{server}_{tool}")).filter(|name| !ends_like_hash(name)),
-        // No server's name has an `@` or a colon in it.
+        // Server names contain neither `@` nor colons.
         NameStyle::At => Some(format!("{tool}@{server}")),
         NameStyle::Colons => Some(format!("{server}::{tool}")),
     }
 }
 
-/// A name that a hash over both parts makes unmistakable.
+/// Returns a name that a hash over both parts makes unique.
 fn hashed(style: NameStyle, id: &ToolId) -> String {
     let (start, between) = if style == NameStyle::Double { ("mcp__", "__") } else { ("mcp_", "_") };
     let room = LONGEST_ALIAS - start.len() - between.len() - 1 - HASH_DIGITS;
@@ -117,7 +116,7 @@ fn digest(id: &ToolId) -> [u8; 32] {
     hasher.finalize().into()
 }
 
-/// What can be kept of a text in letters every provider takes.
+/// Reduces a text to the characters that every provider accepts.
 fn slug(text: &str, room: usize, otherwise: &str) -> String {
     let mut slug = String::new();
     for character in text.chars() {
@@ -134,14 +133,14 @@ fn slug(text: &str, room: usize, otherwise: &str) -> String {
     if slug.is_empty() { otherwise.to_owned() } else { slug }
 }
 
-/// Whether a person can read and type it: nothing hidden, no spaces, not endless.
+/// Reports whether a person can read and type the name: no hidden characters, no spaces, limited length.
 fn is_legible(tool: &str) -> bool {
     let short = tool.len() <= LONGEST_SHOWN || tool.chars().count() <= LONGEST_SHOWN;
     let plain = tool.bytes().all(|byte| byte.is_ascii_graphic());
     short && (plain || !tool.contains(char::is_whitespace) && Untrusted::new(tool).to_string() == tool)
 }
 
-/// Whether a model's provider takes it.
+/// Reports whether model providers accept the name.
 fn is_safe(name: &str) -> bool {
     let fits = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'-');
     (1..=LONGEST_ALIAS).contains(&name.len()) && name.bytes().all(fits)

@@ -1,35 +1,35 @@
-//! Text of a server on its way to a model: nothing in it acts, nothing in it is hidden, and it has an end.
+//! Sanitizing of server texts for models: no control or hidden characters, and bounded length.
 
 use std::borrow::Cow;
 use std::fmt::Write as _;
 
 use wharf_spec::acts;
 
-/// The most bytes of a description, or of any text in a schema.
+/// Maximum bytes of a description or of any text in a schema.
 pub const DESCRIPTION: usize = 4096;
-/// The most bytes of a title.
+/// Maximum bytes of a title.
 pub const TITLE: usize = 200;
-/// The most bytes of what a server would like every conversation to begin with.
+/// Maximum bytes of a server's instructions.
 pub const INSTRUCTIONS: usize = 8192;
 
-/// The longest run of hidden characters that is spelt out. A longer one could be a text by itself, and is only counted.
+/// Maximum length of a run of hidden characters that is escaped. A longer run could encode a text and is only counted.
 const SPELT: usize = 4;
 
-/// A text that is fit for a model, and what had to be done for that.
+/// A sanitized text, with the changes made to it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Neutral<'a> {
-    /// The text, borrowed where nothing had to be done.
+    /// The text, borrowed if it is unchanged.
     pub text: Cow<'a, str>,
-    /// Something in it was hidden or acted, and is now visible.
+    /// Set if hidden or control characters were escaped.
     pub revealed: bool,
-    /// It was too long.
+    /// Set if the text was truncated.
     pub cut: bool,
 }
 
-/// Makes a text visible and bounds it, in bytes.
+/// Escapes hidden characters and truncates the text to a number of bytes.
 ///
-/// Line breaks, tabs and the joiners inside emoji stay. Whatever else does not show is spelt out as `\u{202e}`; where
-/// many such characters follow each other, as letters in disguise do, only their number is told.
+/// Line breaks, tabs and the joiners inside emoji are kept. Other invisible characters are escaped, as in `\u{202e}`.
+/// Longer runs of them, which may encode text, are replaced by their number.
 pub fn neutral(text: &str, limit: usize) -> Neutral<'_> {
     let kept = &text[..text.floor_char_boundary(limit)];
     let mut shown = visible(kept);
@@ -43,7 +43,7 @@ pub fn neutral(text: &str, limit: usize) -> Neutral<'_> {
     Neutral { text: shown, revealed, cut }
 }
 
-/// Makes a text visible, however long it is; borrowed where nothing had to be done.
+/// Escapes hidden characters without truncation. Borrows the text if it is unchanged.
 pub(crate) fn visible(text: &str) -> Cow<'_, str> {
     if !text.chars().any(acts) || runs(text).all(|run| !run.hidden) {
         return Cow::Borrowed(text);
@@ -63,7 +63,7 @@ pub(crate) fn visible(text: &str) -> Cow<'_, str> {
     Cow::Owned(shown)
 }
 
-/// Characters that follow each other and all show, or all do not.
+/// A run of characters that are all visible or all hidden.
 struct Run<'a> {
     text: &'a str,
     hidden: bool,
@@ -81,7 +81,7 @@ fn runs(text: &str) -> impl Iterator<Item = Run<'_>> {
     })
 }
 
-/// Whether the character here is hidden where it stands; nothing at the end.
+/// Reports whether the character at this position is hidden in its context. Returns `None` at the end.
 fn hides(text: &str, at: usize) -> Option<bool> {
     let mut following = text[at..].chars();
     let character = following.next()?;
@@ -97,7 +97,7 @@ fn hides(text: &str, at: usize) -> Option<bool> {
     })
 }
 
-/// Roughly the characters that emoji are made of; none of them is hidden.
+/// Approximates the characters of emoji. None of them is hidden.
 fn is_emoji(character: char) -> bool {
     matches!(character,
         '\u{a9}' | '\u{ae}' | '\u{203c}' | '\u{2049}' | '\u{2100}'..='\u{2bff}' | '\u{3030}' | '\u{303d}' | '\u{3297}'

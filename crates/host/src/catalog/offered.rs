@@ -1,4 +1,4 @@
-//! Which of a section's tools models get, and why somebody does not find one.
+//! Visibility of a section's tools.
 
 use std::sync::Arc;
 
@@ -7,12 +7,12 @@ use wharf_spec::Untrusted;
 use super::{CatalogTool, ListName, Section};
 
 impl Section {
-    /// The tools that are not quarantined, in their order.
+    /// Returns the tools that are not quarantined, in order.
     pub fn offered(&self) -> impl Iterator<Item = &Arc<CatalogTool>> {
         self.tools.iter().filter(|tool| tool.quarantine().is_none())
     }
 
-    /// Whether both offer the same, definitions of tools included.
+    /// Reports whether both sections have equal content, including tool definitions.
     pub(crate) fn is_same(&self, other: &Self) -> bool {
         let tools = self.tools.iter().map(|tool| (tool.fingerprint, tool.quarantine().is_some()));
         tools.eq(other.tools.iter().map(|tool| (tool.fingerprint, tool.quarantine().is_some())))
@@ -22,7 +22,7 @@ impl Section {
             && self.prompts.iter().map(|one| &one.raw).eq(other.prompts.iter().map(|one| &one.raw))
     }
 
-    /// What may explain that a tool is not there; escaped.
+    /// Returns a possible explanation for a missing tool; escaped.
     pub fn why_not(&self, tool: &str) -> Option<String> {
         let shown = Untrusted::new(tool).shortened(100).to_string();
         let mut withheld = self.withheld.iter().filter(|(list, _)| *list == ListName::Tools);

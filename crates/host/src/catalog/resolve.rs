@@ -1,4 +1,4 @@
-//! What a person means by a name.
+//! Resolution of tool names typed by people.
 
 use std::collections::HashMap;
 use std::fmt;
@@ -10,34 +10,38 @@ use wharf_tools::{Found, nearest};
 use super::snapshot::Catalog;
 use super::tool::CatalogTool;
 
-/// What people put between a server and its tool.
+/// Separators between a server and its tool.
 const SEPARATORS: [&str; 5] = ["::", "__", ".", "/", ":"];
 
-/// Why a name stands for no tool.
+/// Error of resolving a name.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Unresolved {
-    /// There is no such tool.
+    /// No tool matches.
     Unknown {
-        /// The name, as it was given.
+        /// The name as given.
         name: String,
-        /// What may have been meant.
+        /// A similar name.
         nearest: Option<Arc<str>>,
     },
-    /// It could be any of these.
+    /// Several tools match.
     Ambiguous {
-        /// The name, as it was given.
+        /// The name as given.
         name: String,
-        /// What it could mean.
+        /// The tools that match.
         candidates: Vec<ToolId>,
     },
 }
 
 impl Catalog {
-    /// Finds the tool a person means: by its alias, by the name that is shown, or by server and tool with `.`, `/`,
-    /// `:`, `::` or `__` between them, `mcp__` or `mcp_` before them, or as `tool@server`.
+    /// Finds a tool by its alias, by its displayed name, or by server and tool: separated by `.`, `/`, `:`, `::` or
+    /// `__`, prefixed with `mcp__` or `mcp_`, or as `tool@server`.
     ///
-    /// An alias goes first, then what is shown. Otherwise a name is not cut where a separator happens to stand: every
-    /// server is tried, and where two readings are tools the name means neither.
+    /// An alias takes precedence, then the displayed name. Otherwise every server is tried instead of splitting at a
+    /// separator.
+    ///
+    /// # Errors
+    ///
+    /// Returns an error if the name matches no tool or more than one.
     pub fn resolve(&self, name: &str) -> Result<&Arc<CatalogTool>, Unresolved> {
         let readings = match self.names.find(name) {
             Found::One(tool) => return Ok(tool),
@@ -67,7 +71,7 @@ impl Catalog {
         readings
     }
 
-    /// The name of the tool that is most like what was said, with whichever separator.
+    /// Returns the most similar displayed name, with any separator.
     fn nearest(&self, said: &str) -> Option<Arc<str>> {
         let as_shown = |tool: &Arc<CatalogTool>| tool.description.shown.to_string();
         let joined = |tool: &Arc<CatalogTool>| format!("{}/{}", tool.id.server, tool.id.tool);
@@ -85,7 +89,7 @@ impl Catalog {
     }
 }
 
-/// What a name would call tools of this server.
+/// Returns the tool names that a name could denote at this server.
 fn tools_of<'n>(server: &str, name: &'n str) -> impl Iterator<Item = &'n str> {
     let after = |start: &str, between: &str| name.strip_prefix(start)?.strip_prefix(server)?.strip_prefix(between);
     let [one, two, three, four, five] = SEPARATORS.map(|separator| after("", separator));

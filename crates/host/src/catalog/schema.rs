@@ -1,8 +1,8 @@
-//! The copy of a tool's schema that a model gets.
+//! Compilation of tool schemas for models.
 //!
-//! What a server says stays verbatim in its definition. The copy is a plain object without what providers refuse, small
-//! enough to send, neutral in every string, and complete in itself: nothing is ever fetched for it. It advises a model;
-//! arguments are judged by the server, against the original.
+//! The server's definition keeps the original. The copy for models is a plain object without keywords that providers
+//! reject, bounded in size, sanitized in every string, and self-contained: nothing is fetched. It guides the model; the
+//! server validates arguments against the original.
 
 mod copy;
 mod flatten;
@@ -18,24 +18,24 @@ use super::marks::{Mark, SchemaFault};
 use super::tree::{Members, Tree};
 use measure::Measures;
 
-/// The most bytes of a schema.
+/// Maximum bytes of a schema.
 const LARGEST: usize = 256 * 1024;
-/// How much of it is read; the schemas in it are counted on their own.
+/// Parsing bounds. Nested schemas are counted separately.
 const BOUNDS: Bounds = Bounds { depth: 128, nodes: 100_000 };
 
-/// A schema for a model, and what is to be said about it.
+/// A compiled schema, with the changes made to it.
 #[derive(Debug, Clone)]
 pub struct Compiled {
     /// The schema: an object with `"type":"object"`.
     pub schema: Raw,
-    /// What had to be done to it.
+    /// The changes made to the schema.
     pub marks: Vec<Mark>,
 }
 
-/// Makes the copy of a schema that a model gets.
+/// Compiles a schema for models.
 ///
-/// One that needs no change is the same bytes, shared. In one that does, keys keep their order and numbers their
-/// digits. One that is missing, is no schema of an object or is too much is replaced by one that takes any object.
+/// A schema that needs no change shares the original bytes. Otherwise keys keep their order and numbers their digits. A
+/// missing, invalid or excessive schema is replaced by one that accepts any object.
 pub fn compile(schema: Option<&Raw>) -> Compiled {
     schema.ok_or(SchemaFault::Missing).and_then(compiled).unwrap_or_else(|fault| Compiled {
         schema: Raw::known(r#"{"type":"object","additionalProperties":true}"#),
@@ -74,7 +74,7 @@ fn fault(error: DecodeError) -> SchemaFault {
     }
 }
 
-/// Whether a schema can describe an object, as far as its type says.
+/// Reports whether a schema can describe an object, judging by its type.
 fn may_be_object(schema: &Tree<'_>) -> bool {
     match (schema, schema.member("type")) {
         (Tree::Object(_), None) => true,

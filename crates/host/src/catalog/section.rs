@@ -1,4 +1,4 @@
-//! What one server offers.
+//! The catalog section of one server.
 
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
@@ -11,64 +11,64 @@ use super::listed::{Freshness, ListName, Listed};
 use super::tool::{CatalogTool, Making, neutralised};
 use super::{Filter, INSTRUCTIONS, Mark, NameStyle};
 
-/// What one server offers, fit for use. Never changes: what the server lists next makes another one.
+/// Tools, resources and prompts of one server, prepared for use. Immutable: a new list creates a new section.
 #[derive(Debug)]
 #[non_exhaustive]
 pub struct Section {
-    /// Whose it is.
+    /// The server.
     pub server: ServerName,
-    /// Whether its tools are allowed where no rule says otherwise.
+    /// Allows the server's tools unless a rule says otherwise.
     pub trust: bool,
-    /// Its tools, ordered by the names it gives them, each name once.
+    /// Tools, sorted by their names at the server. Names are unique.
     pub tools: Vec<Arc<CatalogTool>>,
-    /// Its resources, in its order; every string is untrusted.
+    /// Resources in the server's order. All strings are untrusted.
     pub resources: Vec<Resource>,
-    /// Its families of resources, in its order; every string is untrusted.
+    /// Resource templates in the server's order. All strings are untrusted.
     pub templates: Vec<ResourceTemplate>,
-    /// Its prompts, in its order; every string is untrusted.
+    /// Prompts in the server's order. All strings are untrusted.
     pub prompts: Vec<PromptDefinition>,
-    /// What it would like a model to know, neutralised and bounded. Nobody has to pass it on.
+    /// Instructions for a model, sanitized and truncated. Passing them on is optional.
     pub instructions: Option<String>,
-    /// What it listed and nobody can use.
+    /// Listed entries that cannot be used.
     pub withheld: Vec<(ListName, Withheld)>,
-    /// How many of its tools the filter left out.
+    /// Number of tools excluded by the filter.
     pub filtered: usize,
-    /// The globs of the filter that match none of its tools.
+    /// Globs of the filter that match no tool.
     pub unmatched: Vec<Glob>,
-    /// The lists that could not be had, and why; escaped.
+    /// Lists that could not be read, with the error (escaped).
     pub failures: Vec<(ListName, String)>,
-    /// The lists it has and has not been asked for: empty here, whatever is in them.
+    /// Lists that have not been requested. They are empty here, regardless of their content at the server.
     pub unasked: Vec<ListName>,
-    /// How old all of this is.
+    /// Age of the section.
     pub freshness: Freshness,
 }
 
-/// Looks at a definition and says why models should not get it, if they should not; escaped.
+/// Inspects a definition. Returns the reason for quarantining it, if there is one; escaped.
 pub type Inspector<'a> = &'a dyn Fn(&ToolDefinition) -> Option<String>;
 
-/// What a section is made of.
+/// Input of [`Section::build`].
 pub struct SectionParts<'a> {
-    /// Whose it is.
+    /// The server.
     pub server: &'a ServerName,
-    /// How its tools are named.
+    /// Naming style of the tools.
     pub style: NameStyle,
-    /// Which of its tools are used.
+    /// Filter of the tools.
     pub filter: &'a Filter,
-    /// Whether its tools are allowed where no rule says otherwise.
+    /// Allows the server's tools unless a rule says otherwise.
     pub trust: bool,
-    /// Who says which tools are quarantined; nobody, and none is.
+    /// Inspector that decides about quarantine. Without it no tool is quarantined.
     pub inspector: Option<Inspector<'a>>,
-    /// What the server listed.
+    /// Lists of the server.
     pub listed: Listed,
 }
 
 impl Section {
-    /// Makes a section of what a server listed. A tool that cannot be used costs only itself.
+    /// Builds a section from a server's lists. An unusable tool is withheld and does not affect the others.
     pub fn build(parts: SectionParts<'_>) -> Self {
         let SectionParts { server, style, filter, trust, inspector, listed } = parts;
         let Listed { tools, resources, templates, prompts, instructions, mut withheld, failures, unasked, freshness } =
             listed;
-        // A list that could not be had says nothing about the globs.
+        // A list that could not be read proves nothing about the globs.
         let unmatched = match failures.iter().any(|(list, _)| *list == ListName::Tools) {
             true => Vec::new(),
             false => filter.unmatched(tools.iter().map(|tool| tool.name.as_str())),
@@ -96,14 +96,14 @@ impl Section {
         }
     }
 
-    /// One of its tools, by the name the server gives it.
+    /// Returns a tool by its name at the server.
     pub fn tool(&self, name: &str) -> Option<&Arc<CatalogTool>> {
         let place = self.tools.binary_search_by(|tool| (*tool.id.tool).cmp(name)).ok()?;
         self.tools.get(place)
     }
 }
 
-/// Each tool with its position in the server's list, from which those that are withheld are missing already.
+/// Pairs each tool with its position in the server's list, from which withheld entries have been removed already.
 fn placed(
     tools: Vec<ToolDefinition>,
     withheld: &[(ListName, Withheld)],
@@ -131,7 +131,7 @@ fn made(
     tools.into_iter().map(Arc::new).collect()
 }
 
-/// Withholds all that share an alias, whichever came first: those of one name do, and others if their hashes collide.
+/// Withholds all tools that share an alias, regardless of order: tools of the same name, and hash collisions.
 fn without_twins(made: Vec<(usize, CatalogTool)>, withheld: &mut Vec<(ListName, Withheld)>) -> Vec<CatalogTool> {
     let mut counts: HashMap<Arc<str>, usize> = HashMap::new();
     for (_, tool) in &made {
@@ -157,7 +157,7 @@ fn mark_look_alikes(tools: &mut [CatalogTool]) {
     }
     for places in alike.into_values().filter(|places| places.len() > 1) {
         for (nth, place) in places.iter().enumerate() {
-            // One example is enough: there may be hundreds.
+            // One example suffices: there may be hundreds.
             let other = tools[places[usize::from(nth == 0)]].id.clone();
             tools[*place].marks.push(Mark::LooksLike(other));
         }

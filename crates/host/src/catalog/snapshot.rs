@@ -1,4 +1,4 @@
-//! What all servers offer, at one moment.
+//! An immutable catalog of all servers.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -10,22 +10,22 @@ use super::Mark;
 use super::section::Section;
 use super::tool::CatalogTool;
 
-/// What all servers offer. A value that never changes: a change makes another one, which shares with it what stayed.
+/// Snapshot of all servers' sections. Immutable: a change creates a new catalog that shares the unchanged sections.
 #[derive(Debug, Clone, Default)]
 pub struct Catalog {
-    /// Ordered by server.
+    /// Sorted by server.
     sections: Vec<Arc<Section>>,
     pub(super) names: NameTable<Arc<CatalogTool>>,
     version: u64,
 }
 
 impl Catalog {
-    /// The catalog with this section, in the place of the one its server had. The other sections are the same ones.
+    /// Returns a catalog in which this section replaces that of its server. Other sections are shared.
     pub fn with(&self, section: Arc<Section>) -> Self {
         self.with_all([section])
     }
 
-    /// The catalog with all of these sections, which costs much less than one after the other.
+    /// Returns a catalog with all of these sections, which is much cheaper than adding them one by one.
     pub fn with_all(&self, sections: impl IntoIterator<Item = Arc<Section>>) -> Self {
         let new: BTreeMap<ServerName, Arc<Section>> =
             sections.into_iter().map(|section| (section.server.clone(), section)).collect();
@@ -37,7 +37,7 @@ impl Catalog {
         Self { sections, names, version: self.version + 1 }
     }
 
-    /// The catalog without what a server offers.
+    /// Returns a catalog without a server's section.
     pub fn without(&self, server: &ServerName) -> Self {
         let Ok(at) = self.place(server.as_str()) else { return self.clone() };
         let mut sections = self.sections.clone();
@@ -46,44 +46,44 @@ impl Catalog {
         Self { sections, names, version: self.version + 1 }
     }
 
-    /// Every section, ordered by server.
+    /// Returns all sections, sorted by server.
     pub fn sections(&self) -> &[Arc<Section>] {
         &self.sections
     }
 
-    /// What a server offers.
+    /// Returns a server's section.
     pub fn section(&self, server: &str) -> Option<&Arc<Section>> {
         self.place(server).ok().map(|at| &self.sections[at])
     }
 
-    /// Every tool, ordered by server and by the name the server gives it.
+    /// Returns all tools, sorted by server and by their names at the server.
     pub fn tools(&self) -> impl Iterator<Item = &Arc<CatalogTool>> {
         self.sections.iter().flat_map(|section| &section.tools)
     }
 
-    /// The tools a model may get to know, in the same order: neither quarantined nor of an alias that two have.
+    /// Returns the tools that a model may see, in the same order: neither quarantined nor with an ambiguous alias.
     pub fn offered(&self) -> impl Iterator<Item = &Arc<CatalogTool>> {
         self.tools().filter(|tool| tool.quarantine().is_none() && self.by_alias(tool.alias()).is_some())
     }
 
-    /// A tool by what it is.
+    /// Returns a tool by its ID.
     pub fn tool(&self, id: &ToolId) -> Option<&Arc<CatalogTool>> {
         self.section(id.server.as_str())?.tool(&id.tool)
     }
 
-    /// What a model means by a name. An alias that two tools have means neither.
+    /// Returns the tool of an alias. An ambiguous alias has none.
     pub fn by_alias(&self, alias: &str) -> Option<&Arc<CatalogTool>> {
         if let Found::One(tool) = self.names.find(alias) { Some(tool) } else { None }
     }
 
-    /// What is odd about a tool, beside those of other servers too.
+    /// Returns the warnings about a tool, including those that concern other servers' tools.
     pub fn marks(&self, tool: &CatalogTool) -> Vec<Mark> {
         let others = self.tools().filter(|other| other.id.server != tool.id.server && tool.looks_like(other));
-        // One example is enough.
+        // One example suffices.
         tool.marks.iter().cloned().chain(others.take(1).map(|other| Mark::LooksLike(other.id.clone()))).collect()
     }
 
-    /// Counts the changes that led here.
+    /// Returns the number of changes that led to this catalog.
     pub fn version(&self) -> u64 {
         self.version
     }
@@ -92,7 +92,7 @@ impl Catalog {
         self.sections.binary_search_by(|section| section.server.as_str().cmp(server))
     }
 
-    /// The names without those of some sections, and with those of some tools.
+    /// Returns the name table without the names of some sections and with those of some tools.
     fn renamed<'a>(
         &'a self,
         old: &[Arc<Section>],
@@ -101,11 +101,11 @@ impl Catalog {
         let gone: Vec<&str> = old.iter().flat_map(|section| &section.tools).map(|tool| &**tool.alias()).collect();
         let shared = self.sharing(old, &gone);
         let added = shared.into_iter().chain(new).map(|tool| (tool.alias().clone(), tool.clone()));
-        // One owner has all names, so that many sections are one change of the table.
+        // A single owner holds all names, so that many sections are one change of the table.
         self.names.with(&"catalog".into(), gone.iter().copied(), added)
     }
 
-    /// The tools of other servers that have one of these names too: only where hashes collide.
+    /// Returns the tools of other servers that share one of these names, which requires a hash collision.
     fn sharing(&self, old: &[Arc<Section>], gone: &[&str]) -> Vec<&Arc<CatalogTool>> {
         let mut sharing: Vec<&Arc<CatalogTool>> = Vec::new();
         for name in gone {
@@ -152,7 +152,7 @@ mod tests {
 
     #[test]
     fn an_alias_that_two_have_means_neither() {
-        // Forged, since nobody finds two names with the same hash in the time of a test.
+        // Forged, because finding a real hash collision takes too long for a test.
         let forged = |server: &str| {
             let mut tool = CatalogTool::clone(&section(server, &["x"]).tools[0]);
             Arc::make_mut(&mut tool.description).name = "mcp__same__x_12345678".into();

@@ -1,4 +1,4 @@
-//! One tool of a server: verbatim, and as a model gets it.
+//! A tool of the catalog: its original definition and its description for models.
 
 use std::sync::Arc;
 
@@ -9,30 +9,31 @@ use wharf_wire::{ToolAnnotations, ToolDefinition, skeleton};
 use super::listed::Freshness;
 use super::{DESCRIPTION, Mark, NameStyle, Names, TITLE, compile, fingerprint, name, neutral};
 
-/// The most characters of a tool's own name where its origin is told.
+/// Maximum characters of a tool's own name in its origin line.
 const TOLD: usize = 200;
-/// The longest name that is not odd.
+/// Maximum length of a regular name.
 const LONGEST_NAME: usize = 128;
 
 /// A tool in the catalog.
 #[derive(Debug, Clone)]
 #[non_exhaustive]
 pub struct CatalogTool {
-    /// Whose it is, and what its server calls it.
+    /// The server, and the tool's name there.
     pub id: ToolId,
-    /// What its server says of it, verbatim.
+    /// The definition as received from the server.
     pub definition: ToolDefinition,
-    /// What whoever may call it gets to know: every text neutral, the schema compiled, the origin told.
+    /// The description for callers: texts sanitized, schema compiled, origin included.
     pub description: Arc<Description>,
-    /// Stands for the whole definition.
+    /// Fingerprint of the whole definition.
     pub fingerprint: Fingerprint,
-    /// What is odd about it by itself or beside its server's other tools. [`super::Catalog::marks`] has the rest.
+    /// Warnings about the tool itself and relative to its server's other tools. [`super::Catalog::marks`] adds the
+    /// rest.
     pub marks: Vec<Mark>,
-    /// The same for two names that look alike.
+    /// Canonical form of the name: equal for names that look alike.
     pub(super) skeleton: Box<str>,
 }
 
-/// What every tool of a section has in common.
+/// Properties that all tools of a section share.
 pub(super) struct Making<'a> {
     pub server: &'a ServerName,
     pub provider: Arc<str>,
@@ -54,17 +55,17 @@ impl CatalogTool {
         Self { id, definition, description, fingerprint, marks, skeleton }
     }
 
-    /// What a model calls it.
+    /// Returns the name under which a model calls the tool.
     pub fn alias(&self) -> &Arc<str> {
         &self.description.name
     }
 
-    /// Why models do not get it, where they do not.
+    /// Returns the reason for the tool's quarantine, if it is quarantined.
     pub fn quarantine(&self) -> Option<&str> {
         self.marks.iter().find_map(|mark| if let Mark::Quarantined(reason) = mark { Some(&**reason) } else { None })
     }
 
-    /// Whether the names look alike and are not the same.
+    /// Reports whether the names look alike and differ.
     pub(super) fn looks_like(&self, other: &Self) -> bool {
         self.skeleton == other.skeleton && self.id.tool != other.id.tool
     }
@@ -82,7 +83,7 @@ fn describe(
     compiled.marks.into_iter().for_each(|mark| add(marks, mark));
     let annotations = &definition.annotations;
     let title = definition.title.as_deref().or(annotations.title.as_deref());
-    // The origin comes first, where nothing a server says can come before it.
+    // The origin comes first, so that no text of the server can precede it.
     let mut text = format!("[{}: {}]", id.server, Untrusted::new(&*id.tool).shortened(TOLD));
     if let Some(said) = &definition.description {
         text.push('\n');
@@ -115,7 +116,7 @@ fn add(marks: &mut Vec<Mark>, mark: Mark) {
     }
 }
 
-/// What a server claims. A claim that was kept may have been withdrawn since: only those that warn are repeated.
+/// Returns the server's hints. A cached hint may have been withdrawn since, so only those that warn are used.
 fn hints(annotations: &ToolAnnotations, freshness: Freshness) -> Hints {
     let live = freshness == Freshness::Live;
     let claim = |claimed: Option<bool>, warns: bool| claimed.filter(|claimed| live || *claimed == warns);

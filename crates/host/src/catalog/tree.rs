@@ -1,15 +1,14 @@
-//! A JSON text as a tree that keeps what the usual one loses: the order of keys, keys that stand twice, and the digits
-//! of numbers.
+//! A JSON tree that preserves the order of keys, duplicate keys and the digits of numbers.
 
 use std::borrow::Cow;
 
 use serde::de::IgnoredAny;
 use wharf_json::{Bounds, DecodeError, Raw};
 
-/// A JSON value, borrowed from its text as far as possible.
+/// A JSON value, borrowed from its text where possible.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Tree<'a> {
-    /// A number as it is written, `true`, `false` or `null`.
+    /// A number as written, `true`, `false` or `null`.
     Scalar(&'a str),
     Text(Cow<'a, str>),
     List(Vec<Tree<'a>>),
@@ -20,21 +19,21 @@ pub(super) enum Tree<'a> {
 pub(super) type Members<'a> = Vec<(Cow<'a, str>, Tree<'a>)>;
 
 impl<'a> Tree<'a> {
-    /// Reads a text that is within the bounds; their depth bounds the recursion of whoever walks the tree.
+    /// Parses a text that is within the bounds. Their depth limits the recursion of tree traversals.
     pub fn parse(raw: &'a Raw, bounds: &Bounds) -> Result<Self, DecodeError> {
-        // Afterwards only strings can still be wrong: half a surrogate pair.
+        // Only unpaired surrogates in strings can still fail afterwards.
         let _: IgnoredAny = raw.decode(bounds)?;
         let broken = || DecodeError::Shape(serde::de::Error::custom("a string is not Unicode"));
         Reader { text: raw.get(), at: 0 }.value().ok_or_else(broken)
     }
 
-    /// The value of a member, the last where it stands twice.
+    /// Returns the value of a member; the last one if the key is duplicated.
     pub fn member(&self, name: &str) -> Option<&Self> {
         let Self::Object(members) = self else { return None };
         members.iter().rev().find(|(key, _)| key == name).map(|(_, value)| value)
     }
 
-    /// Whether a key stands twice in an object anywhere within.
+    /// Reports whether any object in the tree has a duplicate key.
     pub fn has_twins(&self) -> bool {
         match self {
             Self::Scalar(_) | Self::Text(_) => false,
@@ -47,12 +46,12 @@ impl<'a> Tree<'a> {
         }
     }
 
-    /// The text, where it is one.
+    /// Returns the text of a string.
     pub fn text(&self) -> Option<&str> {
         if let Self::Text(text) = self { Some(text) } else { None }
     }
 
-    /// Writes it without any white space.
+    /// Writes the value without white space.
     pub fn write(&self, out: &mut String) {
         match self {
             Self::Scalar(text) => out.push_str(text),
@@ -83,7 +82,7 @@ fn quote(text: &str, out: &mut String) {
     out.push_str(&serde_json::to_string(text).expect("a string is always JSON"));
 }
 
-/// Goes through a text that is known to be JSON.
+/// Parser of a text that is known to be JSON.
 struct Reader<'a> {
     text: &'a str,
     at: usize,
@@ -147,7 +146,7 @@ impl<'a> Reader<'a> {
         &rest[..length]
     }
 
-    /// The next character that is not white space; stays before it.
+    /// Skips white space and returns the next character without consuming it.
     fn peek(&mut self) -> Option<u8> {
         let bytes = self.text.as_bytes();
         while bytes.get(self.at)?.is_ascii_whitespace() {

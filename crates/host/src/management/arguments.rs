@@ -1,4 +1,4 @@
-//! What the management tools are called with, checked before anything is done.
+//! Arguments of the management tools, and their validation.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -17,11 +17,11 @@ use crate::polling::{DEFAULT, LONGEST, MINIMUM};
 use crate::server::Server;
 use crate::tool::error;
 
-/// The most bytes of an address.
+/// Maximum bytes of a URI.
 pub(super) const LONGEST_URI: usize = 8 << 10;
-/// The most bytes of what else is said.
+/// Maximum bytes of other texts.
 const LONGEST_TEXT: usize = 1 << 10;
-/// The most servers that are named where none fits.
+/// Maximum number of servers named in an error.
 const MOST_NAMED: usize = 20;
 
 #[derive(Deserialize)]
@@ -89,21 +89,21 @@ pub(super) struct PromptingArguments {
     pub arguments: Option<BTreeMap<String, String>>,
 }
 
-/// Reads the arguments of a call.
+/// Decodes the arguments of a call.
 pub(super) fn decode<'a, T: Deserialize<'a>>(context: &Context, arguments: &'a Raw) -> Result<T, ToolError> {
     arguments
         .decode(&context.options.limits.bounds)
         .map_err(|odd| wrong(format!("the arguments do not fit: {}", Untrusted::new(odd.to_string()).shortened(300))))
 }
 
-/// The server of that name, unless rules deny all of it.
+/// Returns the server of that name, unless a rule denies it entirely.
 pub(super) fn server_of(context: &Context, name: &str) -> Result<Arc<Server>, ToolError> {
     let server = known_server(context, name)?;
     context.refuse_denied(&server).map_err(|denied| error(&denied))?;
     Ok(server)
 }
 
-/// The server of that name, or which there are.
+/// Returns the server of that name, or an error that names the existing ones.
 pub(super) fn known_server(context: &Context, name: &str) -> Result<Arc<Server>, ToolError> {
     context.server(name).map_err(|unknown| match unknown {
         HostError::UnknownServer { .. } => error(&unknown).with_next(servers_told(context)),
@@ -123,7 +123,7 @@ fn servers_told(context: &Context) -> String {
     }
 }
 
-/// An address that can be sent: whether it means anything, its server knows.
+/// Checks the length and characters of a URI. Its meaning is up to the server.
 pub(super) fn check_uri(uri: &str) -> Result<(), ToolError> {
     if uri.is_empty() || uri.len() > LONGEST_URI {
         return Err(wrong(format!("a URI has between 1 and {LONGEST_URI} bytes, and this one has {}", uri.len())));
@@ -135,7 +135,7 @@ pub(super) fn check_uri(uri: &str) -> Result<(), ToolError> {
     Ok(())
 }
 
-/// A text that is said beside the rest.
+/// Checks the length of an optional text.
 pub(super) fn check_text(what: &str, text: Option<&str>) -> Result<(), ToolError> {
     match text {
         Some(text) if text.len() > LONGEST_TEXT => Err(wrong(format!("`{what}` has more than {LONGEST_TEXT} bytes"))),
@@ -143,7 +143,7 @@ pub(super) fn check_text(what: &str, text: Option<&str>) -> Result<(), ToolError
     }
 }
 
-/// How long to wait between polls.
+/// Returns the poll interval, or the default.
 pub(super) fn interval(millis: Option<f64>) -> Result<Duration, ToolError> {
     let Some(millis) = millis else { return Ok(DEFAULT) };
     let found = Duration::try_from_secs_f64(millis / 1000.0).ok();
@@ -151,7 +151,7 @@ pub(super) fn interval(millis: Option<f64>) -> Result<Duration, ToolError> {
     fits.ok_or_else(|| wrong(format!("`intervalMs` is between {} and {}", MINIMUM.as_millis(), LONGEST.as_millis())))
 }
 
-/// A call that cannot be carried out as it was made.
+/// Creates the error of an invalid call.
 pub(super) fn wrong(message: impl Into<String>) -> ToolError {
     ToolError::new(ToolErrorKind::Failed, message)
 }

@@ -1,7 +1,7 @@
-//! The tools by which an agent manages resources, prompts and subscriptions.
+//! Tools with which an agent manages resources, prompts and subscriptions.
 //!
-//! Everything is asked of the servers: no address a server or a model names is ever opened here. What servers say of
-//! themselves is neutralised and bounded on its way out, and each piece says whose it is.
+//! All content comes from the servers: the host never opens a URI itself. Texts of servers are sanitized and truncated,
+//! and each is attributed to its server.
 
 mod arguments;
 mod output;
@@ -33,7 +33,7 @@ pub(crate) fn register(context: &Arc<Context>) {
 
 type CarryOut = fn(Arc<Context>, Call) -> Pending<'static, Result<Outcome, ToolError>>;
 
-/// What one of the tools is.
+/// Definition of one management tool.
 struct Plan {
     name: &'static str,
     text: &'static str,
@@ -52,7 +52,7 @@ impl Plan {
         Self { name, text, schema, permission: Permission::NotNeeded, carry_out }
     }
 
-    /// A tool that decides about a call once it knows the server.
+    /// Defines a tool that checks permissions itself, once it has resolved the server.
     const fn deciding(
         name: &'static str,
         text: &'static str,
@@ -120,7 +120,7 @@ const PLANS: [Plan; 9] = [
     ),
 ];
 
-/// One of the tools. It does not keep its host alive.
+/// A management tool. It holds only a weak reference to its host.
 struct ManagementTool {
     description: Arc<Description>,
     carry_out: CarryOut,

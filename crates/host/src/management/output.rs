@@ -1,4 +1,4 @@
-//! What the management tools answer: JSON that has an end, with whatever else is to be said above it.
+//! Output of the management tools: bounded JSON, preceded by remarks.
 
 use std::borrow::Cow;
 
@@ -8,22 +8,22 @@ use wharf_tools::{Outcome, ToolError, ToolErrorKind};
 
 use crate::catalog::neutral;
 
-/// The most bytes of an address, of a name or a media type, and of a description, where many are listed.
+/// Maximum bytes of a URI, of a name or media type, and of a description in a list.
 pub(super) const URI: usize = super::arguments::LONGEST_URI;
 pub(super) const NAME: usize = 200;
 pub(super) const TEXT: usize = 1000;
 
-/// What a server says of something it has, fit for a model.
+/// Sanitizes and truncates a text of a server for a model.
 pub(super) fn told(text: &str, limit: usize) -> Cow<'_, str> {
     neutral(text, limit).text
 }
 
-/// The same where it says anything.
+/// Sanitizes and truncates an optional text.
 pub(super) fn told_if(text: Option<&String>, limit: usize) -> Option<Cow<'_, str>> {
     text.map(|text| told(text, limit))
 }
 
-/// Entries of a JSON array, as many as there is room for.
+/// Entries of a JSON array of bounded size.
 pub(super) struct Entries {
     text: String,
     limit: usize,
@@ -35,10 +35,10 @@ impl Entries {
         Self { text: "[".to_owned(), limit, left_out: 0 }
     }
 
-    /// Adds an entry, unless one before it had no room.
+    /// Adds an entry, unless it or an earlier one does not fit.
     pub fn push(&mut self, entry: &impl Serialize) {
         let entry = serde_json::to_string(entry).unwrap_or_default();
-        // A comma before it, and the bracket at the end.
+        // A comma before the entry, and the closing bracket.
         if entry.is_empty() || self.left_out > 0 || self.text.len() + entry.len() + 2 > self.limit {
             self.left_out += 1;
             return;
@@ -49,20 +49,20 @@ impl Entries {
         self.text.push_str(&entry);
     }
 
-    /// The array, and how many entries are not in it.
+    /// Returns the array and the number of omitted entries.
     pub fn finish(mut self) -> (Raw, usize) {
         self.text.push(']');
         (Raw::known(self.text), self.left_out)
     }
 }
 
-/// An answer of data, below what else there is to say.
+/// Creates an outcome with remarks and structured data.
 pub(super) fn answer(remarks: &[String], data: Raw) -> Outcome {
     let outcome = if remarks.is_empty() { Outcome::default() } else { Outcome::text_of(remarks.join("\n")) };
     outcome.with_data(data)
 }
 
-/// The JSON of something that always has one.
+/// Serializes a value to JSON.
 pub(super) fn json(value: &impl Serialize) -> Result<Raw, ToolError> {
     Raw::of(value).map_err(|error| ToolError::new(ToolErrorKind::Failed, error.to_string()))
 }

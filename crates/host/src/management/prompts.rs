@@ -1,4 +1,4 @@
-//! Prompts of servers: listed for anybody, expanded when somebody has agreed.
+//! Prompts of servers. Listing needs no permission, expansion does.
 
 use std::borrow::Cow;
 use std::sync::Arc;
@@ -20,7 +20,7 @@ use crate::results::{block, limited, visible};
 use crate::server::Server;
 use crate::tool::error;
 
-/// The most arguments of a prompt that are told, and the most messages it expands to.
+/// Maximum number of listed arguments of a prompt, and of messages of an expanded one.
 const MOST_ARGUMENTS: usize = 50;
 const MOST_MESSAGES: usize = 100;
 
@@ -85,7 +85,7 @@ pub(super) async fn expand(context: Arc<Context>, call: Call) -> Result<Outcome,
     Ok(limited(visible(outcome), context.options.results, context.spill()).await)
 }
 
-/// The messages, each below a line that says whose it is.
+/// Returns the messages, each preceded by a line that names its role.
 fn messages(server: &ServerName, name: &str, expanded: &PromptResult) -> Vec<Block> {
     let name = Untrusted::new(name);
     let mut head = format!("[the prompt {} of the server {server}: its words, not the user's]", name.shortened(NAME));

@@ -1,4 +1,4 @@
-//! Reading a resource, always through its server.
+//! Reading of a resource, always through its server.
 
 use std::borrow::Cow;
 use std::path::PathBuf;
@@ -20,7 +20,7 @@ use crate::results::{ResultLimits, limited, visible};
 use crate::server::Server;
 use crate::tool::error;
 
-/// What one piece takes beside its text, at most.
+/// Maximum bytes of one piece in addition to its text.
 const AROUND: usize = 100;
 
 #[derive(Serialize)]
@@ -33,7 +33,7 @@ struct Piece<'a> {
     text: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
     blob: Option<String>,
-    /// Where the whole of it is, if it was too large.
+    /// File with the full content, if it was too large.
     #[serde(skip_serializing_if = "Option::is_none")]
     file: Option<FileReference>,
 }
@@ -63,7 +63,7 @@ pub(super) async fn read(context: Arc<Context>, call: Call) -> Result<Outcome, T
     Ok(within_limits(&context, &server, read.contents).await)
 }
 
-/// Why a resource could not be read. Where its server does not know it, one it does know may have been meant.
+/// Creates the error of a failed read. If the server refused the URI, suggests a similar one from its list.
 pub(super) fn unread(context: &Context, server: &Server, uri: &str, failed: &HostError) -> ToolError {
     let told = error(failed);
     if !matches!(failed, HostError::Call { error: CallError::Refused(_), .. }) {
@@ -75,7 +75,7 @@ pub(super) fn unread(context: &Context, server: &Server, uri: &str, failed: &Hos
     })
 }
 
-/// The address the server has listed that is most like this one, escaped.
+/// Returns the listed URI that is most similar, escaped.
 pub(crate) fn nearest_uri(context: &Context, server: &Server, uri: &str) -> Option<String> {
     let catalog = context.shelf.peek();
     let section = catalog.section(server.name.as_str())?;
@@ -109,7 +109,7 @@ fn weight(piece: &Piece<'_>) -> usize {
     piece.uri.len() + piece.mime_type.as_ref().map_or(0, |mime| mime.len()) + length(&piece.text) + length(&piece.blob)
 }
 
-/// One piece with as much of it as there is room for. Bytes take a third more room than they are many.
+/// Returns one piece, truncated to the given size. Base64 takes a third more space than the bytes.
 async fn piece<'a>(context: &Context, contents: &'a ResourceContents, room: usize) -> Piece<'a> {
     let uri = told(&contents.uri, URI);
     let mime_type = told_if(contents.mime_type.as_ref(), NAME);
@@ -145,7 +145,7 @@ impl Piece<'_> {
     }
 }
 
-/// A text as Base64, if it is.
+/// Returns the text as Base64, if it is valid.
 pub(crate) fn base64(text: &str) -> Option<Base64> {
     let letters = |byte: u8| byte.is_ascii_alphanumeric() || b"+/=-_ \r\n".contains(&byte);
     if !text.bytes().all(letters) {

@@ -1,4 +1,4 @@
-//! What servers have, listed from what they last said.
+//! Lists of resources and templates, from the catalog.
 
 use std::borrow::Cow;
 use std::sync::Arc;
@@ -14,7 +14,7 @@ use crate::catalog::{Freshness, ListName, Section};
 use crate::context::Context;
 use crate::tool::error;
 
-/// The most servers that are named in a remark.
+/// Maximum number of servers named in a remark.
 const MOST_NAMED: usize = 10;
 
 #[derive(Serialize)]
@@ -49,7 +49,7 @@ pub(super) async fn list(context: Arc<Context>, call: Call) -> Result<Outcome, T
     }))
 }
 
-/// Lists templates of resources.
+/// Lists resource templates.
 pub(super) async fn list_templates(context: Arc<Context>, call: Call) -> Result<Outcome, ToolError> {
     let listed = sections(&context, &call, ListName::Templates).await?;
     Ok(listed.answer(&context, |section, entries| {
@@ -66,13 +66,13 @@ pub(super) async fn list_templates(context: Arc<Context>, call: Call) -> Result<
     }))
 }
 
-/// The servers a list is about, and what is to be said of them.
+/// The sections to list, and remarks about them.
 pub(super) struct Sections {
     sections: Vec<Arc<Section>>,
     remarks: Vec<String>,
 }
 
-/// What the one server that is named has listed, waiting for it if need be; or what is known of every server now.
+/// Returns the section of the named server, waiting for it if necessary, or the current sections of all servers.
 pub(super) async fn sections(context: &Context, call: &Call, what: ListName) -> Result<Sections, ToolError> {
     let ListingArguments { server } = decode(context, &call.arguments)?;
     let (sections, mut remarks) = match server {
@@ -110,12 +110,12 @@ async fn section_of(
         return Ok(Arc::clone(section));
     }
     let catalog = context.await_lists(&server, timeout).await.map_err(|failed| error(&failed))?;
-    // Taken off again meanwhile.
+    // The server was removed in the meantime.
     let gone = || error(&server.unavailable(&server.standing.borrow()));
     catalog.section(name).cloned().ok_or_else(gone)
 }
 
-/// A remark about servers, where there are any.
+/// Creates a remark about servers, if there are any.
 fn named(mut servers: Vec<ServerName>, what: &str, next: &str) -> Option<String> {
     servers.sort();
     let more = if servers.len() > MOST_NAMED { " and others" } else { "" };
@@ -124,7 +124,7 @@ fn named(mut servers: Vec<ServerName>, what: &str, next: &str) -> Option<String>
 }
 
 impl Sections {
-    /// The answer, from what each section adds to it.
+    /// Creates the outcome from the entries that each section adds.
     pub fn answer(mut self, context: &Context, mut add: impl FnMut(&Section, &mut Entries)) -> Outcome {
         let mut entries = Entries::new(context.options.results.text);
         self.sections.iter().for_each(|section| add(section, &mut entries));

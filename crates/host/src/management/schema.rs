@@ -1,4 +1,4 @@
-//! The schemas of the management tools' arguments.
+//! JSON schemas of the management tools' arguments.
 
 use serde_json::{Value, json};
 

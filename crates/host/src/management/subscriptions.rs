@@ -1,4 +1,4 @@
-//! Beginning and ending what goes on by itself: watched resources and polling.
+//! Management tools that begin and end resource subscriptions and polling.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -22,10 +22,10 @@ use crate::polling::{self, NotBegun, PermittedBy, Subject, Target};
 use crate::server::Server;
 use crate::tool::error;
 
-/// What to do where a server does not tell of changes.
+/// Hint for a server that does not support resource subscriptions.
 const POLL_INSTEAD: &str = "SubscribePolling with the type `resource` looks at it from time to time instead";
 
-/// Watches a resource.
+/// Subscribes to a resource.
 pub(super) async fn watch(context: Arc<Context>, call: Call) -> Result<Outcome, ToolError> {
     let WatchingArguments { server, uri, reason } = decode(&context, &call.arguments)?;
     check_uri(&uri)?;
@@ -34,7 +34,7 @@ pub(super) async fn watch(context: Arc<Context>, call: Call) -> Result<Outcome, 
     let access = Access { tool: SUBSCRIBE, server: &server, arguments: &call.arguments, caller: &call.caller };
     context.permit_uri(access, &uri, call.timeout).await.map_err(|refused| error(&refused))?;
     let patience = context.patience(&server, call.timeout);
-    // Counted as used, or it might be stopped before it has been asked.
+    // Counted as a use, so that the server is not stopped as idle before it is asked.
     let _in_use = server.usage.begin();
     let passage = server.open(None, patience).await.map_err(|failed| error(&failed))?;
     if !passage.connection.facts().capabilities.resources_subscribe {
@@ -70,7 +70,7 @@ fn taken_off(server: &Server) -> ToolError {
     error(&server.unavailable(&server.standing.borrow()))
 }
 
-/// Ends what is watched.
+/// Ends resource subscriptions.
 pub(super) async fn unwatch(context: Arc<Context>, call: Call) -> Result<Outcome, ToolError> {
     let UnwatchingArguments { server, uri, subscription_id } = decode(&context, &call.arguments)?;
     if server.is_none() && uri.is_none() && subscription_id.is_none() {
@@ -116,9 +116,9 @@ pub(super) async fn poll(context: Arc<Context>, call: Call) -> Result<Outcome, T
     }
 }
 
-/// Decides about polling a tool as about a call of it: whoever has to be asked is asked now, for all of the polling.
+/// Checks the polling of a tool with the gate, as for a call. A prompt is shown now and covers all polls.
 ///
-/// The question says that it is about more than one call.
+/// The prompt states that it covers repeated calls.
 async fn polled_tool(
     context: &Context,
     id: ToolId,
@@ -138,11 +138,11 @@ async fn polled_tool(
         Check::Ask(answer) => answer.await.map(|()| PermittedBy::Person),
     };
     let by = by.map_err(|refusal| error(&HostError::Refused(refusal)))?;
-    // Should it be another tool by now, the first poll finds out.
+    // If the tool has changed in the meantime, the first poll detects it.
     Ok(Target::Tool { id, arguments, permitted: tool.fingerprint, by, caller })
 }
 
-/// Decides about polling a resource as about reading it, for all of the polling.
+/// Checks the polling of a resource with the gate, as for a read. The answer covers all polls.
 async fn polled_resource(
     context: &Context,
     server: &Server,
@@ -156,7 +156,7 @@ async fn polled_resource(
     Ok(Target::Resource { uri: uri.to_owned(), arguments, permitted, caller })
 }
 
-/// A caller whose name says that a question is about more than one call.
+/// Returns a caller whose name tells the person that the call is repeated.
 fn repeated(caller: &Caller, interval: Duration) -> Caller {
     let seconds = interval.as_secs_f64();
     let name = format!("{} (again and again, every {seconds} s, until stopped)", caller.name);
@@ -167,7 +167,7 @@ fn polling_of<'a>(server: &'a Server, call: &'a Call, caller: &'a Caller) -> Acc
     Access { tool: POLL, server, arguments: &call.arguments, caller }
 }
 
-/// A server that has no resources is not asked for any.
+/// Checks that the server offers resources before any are requested.
 async fn can_be_read(context: &Context, server: &Server, call: &Call) -> Result<(), ToolError> {
     let opened = server.open(None, context.patience(server, call.timeout)).await;
     let passage = opened.map_err(|failed| error(&failed))?;
@@ -202,7 +202,7 @@ fn unsubscribed(ended: usize, left: &[String]) -> Result<Outcome, ToolError> {
     Ok(answer(remark.as_slice(), json(&json!({ "unsubscribed": ended > 0 }))?))
 }
 
-/// Which subscriptions there are.
+/// Lists the existing subscriptions as a sentence.
 fn known(subscriptions: &[String]) -> String {
     match subscriptions {
         [] => "there is none".to_owned(),

@@ -1,5 +1,5 @@
-//! Which resources the agent watches. Each is watched by its server's own [`crate::watching::Watched`], which carries
-//! it from one connection to the next.
+//! Resource subscriptions of the agent. Each is held by its server's [`crate::watching::Watched`], which carries it
+//! from one connection to the next.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -16,7 +16,7 @@ pub(crate) struct Watches(Mutex<Table>);
 
 #[derive(Default)]
 struct Table {
-    /// How many there have been: the last one's number.
+    /// Number of subscriptions made so far, which is the number of the last one.
     made: u64,
     watching: BTreeMap<u64, Watch>,
 }
@@ -26,7 +26,7 @@ struct Watch {
     uri: String,
 }
 
-/// Which subscriptions are meant: those that fit everything that is said.
+/// A selector of subscriptions: those that match all of the given values.
 #[derive(Debug, Default)]
 pub(super) struct Which<'a> {
     pub id: Option<&'a str>,
@@ -34,23 +34,23 @@ pub(super) struct Which<'a> {
     pub uri: Option<&'a str>,
 }
 
-/// Why a resource is not watched.
+/// Errors of subscribing to a resource.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum NotWatched {
     TooMany,
-    /// The server has not said in time what it will tell.
+    /// The server has not answered before the deadline.
     NotInTime,
-    /// The server does not tell of this one.
+    /// The server does not report changes of this resource.
     NotAgreed,
-    /// The server was taken off meanwhile.
+    /// The server was removed in the meantime.
     TakenOff,
 }
 
 impl Watches {
-    /// Watches a resource, and says what the subscription is called. One that is watched already keeps its name, if the
-    /// server still tells of it.
+    /// Subscribes to a resource and returns the subscription's ID. An existing subscription keeps its ID, if the server
+    /// still confirms it.
     ///
-    /// Dropped while it waits, nothing is watched.
+    /// Dropping the future cancels the subscription.
     pub(super) async fn begin(
         &self,
         context: &Context,
@@ -69,7 +69,7 @@ impl Watches {
             Err(_) => return Err(NotWatched::NotInTime),
         }
         let mut table = self.lock();
-        // Under the lock: what is taken off from now on finds this subscription.
+        // Under the lock, so that a server removed from now on finds this subscription.
         let outcome = match table.find(server, uri) {
             _ if !context.is_current(server) => Err(NotWatched::TakenOff),
             Some(number) => Ok(id(number)),
@@ -91,7 +91,7 @@ impl Watches {
         Some((Wanting { watches: self, server, uri, kept: false }, version))
     }
 
-    /// Ends those that are meant, and says how many there were.
+    /// Ends the selected subscriptions and returns their number.
     pub(super) fn end(&self, which: &Which<'_>) -> usize {
         self.end_where(|number, watch| which.fits(number, watch)).len()
     }
@@ -103,7 +103,7 @@ impl Watches {
         ended
     }
 
-    /// Every subscription in a line, escaped.
+    /// Returns one line per subscription, escaped.
     pub(super) fn told(&self) -> Vec<String> {
         let told = |(number, watch): (&u64, &Watch)| {
             format!("{} ({} of {})", id(*number), Untrusted::new(&*watch.uri).shortened(100), watch.server.name)
@@ -117,7 +117,7 @@ impl Watches {
 }
 
 impl Context {
-    /// Ends whatever is watched on a server that is taken off, and says so.
+    /// Ends all subscriptions of a removed server and notifies the agent.
     pub fn end_watching(&self, server: &Server) {
         for (number, watch) in self.watches.end_where(|_, watch| watch.server.generation == server.generation) {
             let uri = Untrusted::new(watch.uri);
@@ -142,7 +142,7 @@ impl Which<'_> {
     }
 }
 
-/// A resource that somebody wants to hear of, until it is dropped or kept.
+/// A pending subscription, which is ended on drop unless it is kept.
 struct Wanting<'a> {
     watches: &'a Watches,
     server: &'a Arc<Server>,
@@ -166,7 +166,7 @@ impl Drop for Wanting<'_> {
     }
 }
 
-/// Wants one resource less; under the lock, so that what is counted is true.
+/// Ends one subscription. Called under the lock, so that the hold count stays correct.
 fn let_go(server: &Server, uri: &str) {
     server.watched.remove(uri);
     server.usage.hold(server.watched.len());
@@ -183,7 +183,7 @@ mod tests {
     use super::*;
     use crate::host::Host;
 
-    /// A server that never starts: what it agrees to is said here.
+    /// The server never starts; the test confirms the subscriptions itself.
     async fn begin(host: &Host, server: &Arc<Server>, uri: &str, agreed: &[&str]) -> Result<String, NotWatched> {
         let context = host.context();
         let agree = async {
@@ -208,7 +208,7 @@ mod tests {
             ("a:x", &[][..], Err(NotWatched::NotAgreed), 0),
             ("a:x", &["a:x"], Ok("watch-1"), 1),
             ("a:x", &[], Ok("watch-1"), 1),
-            // By now the server has said that it does not tell of it any more.
+            // By now the server has stopped confirming the resource.
             ("a:x", &[], Err(NotWatched::NotAgreed), 1),
             ("a:y", &["a:x", "a:y"], Ok("watch-2"), 2),
         ] {

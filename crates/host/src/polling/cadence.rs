@@ -1,20 +1,20 @@
-//! When to poll next. No clock and no dice of its own.
+//! Poll schedule. Pure: time and randomness are parameters.
 
 use std::time::Duration;
 
-/// The shortest time between two polls.
+/// Minimum interval between two polls.
 pub(crate) const MINIMUM: Duration = Duration::from_secs(1);
-/// The time between two polls where nobody says another.
+/// Default interval between two polls.
 pub(crate) const DEFAULT: Duration = Duration::from_secs(5);
-/// The longest time between two polls.
+/// Maximum interval between two polls.
 pub(crate) const LONGEST: Duration = Duration::from_secs(24 * 3600);
 
-/// The longest wait after failures, unless the interval itself is longer.
+/// Maximum wait after failures, unless the interval itself is longer.
 const LONGEST_WAIT: Duration = Duration::from_secs(300);
-/// How often the wait is doubled.
+/// Maximum number of doublings of the wait.
 const MOST_DOUBLINGS: u32 = 10;
 
-/// When one subscription polls.
+/// Poll schedule of one subscription.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Cadence {
     interval: Duration,
@@ -26,13 +26,13 @@ impl Cadence {
         Self { interval: interval.clamp(MINIMUM, LONGEST), failures: 0 }
     }
 
-    /// Notes what a poll came to.
+    /// Records whether a poll succeeded.
     pub fn note(&mut self, success: bool) {
         self.failures = if success { 0 } else { self.failures.saturating_add(1) };
     }
 
-    /// How long to wait after the poll that has just ended: twice as long with every failure, and ten in a hundred more
-    /// or less by what the dice say, which get the widest spread and give a part of it.
+    /// Returns the wait after the poll that has just ended. It doubles with every failure and has a jitter of 10 %.
+    /// `dice` receives the full spread and returns a part of it.
     pub fn wait(self, dice: impl FnOnce(Duration) -> Duration) -> Duration {
         let doubled = self.interval.saturating_mul(1 << self.failures.min(MOST_DOUBLINGS));
         let wait = doubled.min(LONGEST_WAIT.max(self.interval));

@@ -1,12 +1,12 @@
-//! What was seen last, so that only what is new is told.
+//! Change detection for poll results.
 
 use sha2::{Digest, Sha256};
 use wharf_json::{Bounds, Raw, members};
 
-/// Members of a result that are about the answer and not about what was asked for.
+/// Result members that describe the response rather than the content.
 const BESIDE: [&str; 3] = ["_meta", "ttlMs", "cacheScope"];
 
-/// What a subscription has seen. Keeps a digest, since results may be large and many.
+/// The last result of a subscription. Holds a digest, because results may be large and many.
 #[derive(Debug, Default)]
 pub(super) struct Memory {
     last: Option<[u8; 32]>,
@@ -14,14 +14,14 @@ pub(super) struct Memory {
 }
 
 impl Memory {
-    /// Notes a result; whether it is news. The first one is, and so is the first one after a failure.
+    /// Records a result. Returns whether it is new: it differs from the last one, is the first, or follows a failure.
     pub fn note_result(&mut self, result: &Raw, bounds: &Bounds) -> bool {
         let seen = digest(result, bounds);
         let changed = self.last.replace(seen) != Some(seen);
         std::mem::take(&mut self.failing) || changed
     }
 
-    /// Notes a failure; whether it is news. Only the first in a row is.
+    /// Records a failure. Returns whether it is the first in a row.
     pub fn note_failure(&mut self) -> bool {
         !std::mem::replace(&mut self.failing, true)
     }
@@ -47,7 +47,7 @@ fn digest(result: &Raw, bounds: &Bounds) -> [u8; 32] {
 mod tests {
     use super::*;
 
-    /// What comes, one after the other, a failure being empty; and whether each is told.
+    /// Feeds results in order, with an empty text for a failure, and checks whether each is reported.
     fn check(coming: &[(&str, bool)]) {
         let mut memory = Memory::default();
         for (n, (text, told)) in coming.iter().enumerate() {

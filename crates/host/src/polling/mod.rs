@@ -1,7 +1,8 @@
-//! What is looked at from time to time: tools called and resources read again and again, until somebody stops it.
+//! Polling: repeated tool calls and resource reads until they are stopped.
 //!
-//! Each subscription has a task that makes one poll after the other, so that none overlap. The tasks hold nothing of
-//! the host while they wait, and end with it. When to poll is decided in `cadence`, what is told in `memory`.
+//! Each subscription has one task that polls sequentially, so that polls never overlap. The tasks hold only a weak
+//! reference to the host while they wait, and end with it. `cadence` schedules the polls, `memory` decides which
+//! results are reported.
 
 mod cadence;
 mod memory;
@@ -20,16 +21,16 @@ pub(crate) use poll::{PermittedBy, Subject, Target};
 use crate::context::Context;
 use crate::server::Server;
 
-/// The most subscriptions of one host.
+/// Maximum number of subscriptions per host.
 const MOST: usize = 32;
 
-/// The subscriptions of one host.
+/// The poll subscriptions of one host.
 #[derive(Default)]
 pub(crate) struct Polls(Mutex<Table>);
 
 #[derive(Default)]
 struct Table {
-    /// How many there have been: the last one's number.
+    /// Number of subscriptions made so far, which is the number of the last one.
     made: u64,
     running: BTreeMap<u64, Running>,
 }
@@ -41,7 +42,7 @@ struct Running {
     task: AbortHandle,
 }
 
-/// Which subscriptions are meant: those that fit everything that is said.
+/// A selector of subscriptions: those that match all of the given values.
 #[derive(Debug, Default)]
 pub(crate) struct Which<'a> {
     pub id: Option<&'a str>,
@@ -49,22 +50,22 @@ pub(crate) struct Which<'a> {
     pub target: Option<&'a str>,
 }
 
-/// Why polling has not begun.
+/// Errors of beginning to poll.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum NotBegun {
     TooMany(usize),
-    /// The server was taken off meanwhile.
+    /// The server was removed in the meantime.
     TakenOff,
 }
 
 impl Polls {
-    /// How many there are.
+    /// Returns the number of subscriptions.
     #[cfg(test)]
     pub fn len(&self) -> usize {
         self.lock().running.len()
     }
 
-    /// Every subscription in a line, escaped.
+    /// Returns one line per subscription, escaped.
     pub fn told(&self) -> Vec<String> {
         let told = |(number, running): (&u64, &Running)| {
             format!("{} ({} of {})", id(*number), Untrusted::new(&*running.target).shortened(100), running.server)
@@ -72,7 +73,7 @@ impl Polls {
         self.lock().running.iter().map(told).collect()
     }
 
-    /// Stops those that are meant, polls under way included, and says how many there were.
+    /// Stops the selected subscriptions, including polls in progress. Returns their number.
     pub fn stop(&self, which: &Which<'_>) -> usize {
         self.stop_where(|number, running| which.fits(number, running)).len()
     }
@@ -89,27 +90,27 @@ impl Polls {
 }
 
 impl Context {
-    /// Begins to poll, at once for the first time, and says what the subscription is called.
+    /// Begins to poll, immediately for the first time, and returns the subscription's ID.
     pub fn begin_polling(self: &Arc<Self>, server: &Server, subject: Subject) -> Result<String, NotBegun> {
         let mut table = self.polls.lock();
         if table.running.len() >= MOST {
             return Err(NotBegun::TooMany(MOST));
         }
-        // Under the lock: what is taken off from now on finds this subscription.
+        // Under the lock, so that a server removed from now on finds this subscription.
         if !self.is_current(server) {
             return Err(NotBegun::TakenOff);
         }
         table.made += 1;
         let number = table.made;
         let target = subject.target.name().to_owned();
-        // It cannot end before it is in the table: ending takes the lock.
+        // The task cannot end before it is in the table, because ending takes the lock.
         let task = self.spawn(task::run(Arc::downgrade(self), id(number), subject));
         let running = Running { server: server.name.clone(), generation: server.generation, target, task };
         table.running.insert(number, running);
         Ok(id(number))
     }
 
-    /// Stops whatever is polled on a server that is taken off, and says so.
+    /// Stops all polling of a removed server and notifies the agent.
     pub fn end_polling(&self, server: &Server) {
         for number in self.polls.stop_where(|_, running| running.generation == server.generation) {
             let text = format!("{} has ended, because the server was taken off", id(number));

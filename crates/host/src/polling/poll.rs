@@ -1,4 +1,4 @@
-//! One poll: what is asked, whether that may still be asked, and what came of it.
+//! A single poll: its target, the permission check and the outcome.
 
 use std::time::Duration;
 
@@ -15,58 +15,58 @@ use crate::error::HostError;
 use crate::management::{base64, nearest_uri};
 use crate::results::{self, ResultLimits, limited, visible};
 
-/// The most bytes of a result in a note, which has room for little more.
+/// Maximum bytes of a result in a note.
 const LONGEST_NOTE: usize = 3000;
 
-/// What a subscription is about.
+/// Target and interval of a subscription.
 pub(crate) struct Subject {
     pub server: ServerName,
     pub target: Target,
     pub interval: Duration,
 }
 
-/// What is asked.
+/// Target of a poll.
 pub(crate) enum Target {
-    /// A tool is called.
+    /// A tool to call.
     Tool {
         id: ToolId,
         arguments: Raw,
-        /// The definition that was permitted.
+        /// Fingerprint of the permitted definition.
         permitted: Fingerprint,
-        /// Who permitted it.
+        /// Origin of the permission.
         by: PermittedBy,
-        /// On whose behalf it was.
+        /// The caller that requested the polling.
         caller: Caller,
     },
-    /// A resource is read.
+    /// A resource to read.
     Resource {
         uri: String,
-        /// What the polling was asked for with.
+        /// Arguments with which the polling was requested.
         arguments: Raw,
         permitted: Permitted,
         caller: Caller,
     },
 }
 
-/// Who permitted that a tool is polled.
+/// Origin of a permission to poll.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum PermittedBy {
-    /// Rules, trust or an earlier answer; as long as they do.
+    /// Rules, trust or an earlier answer. Checked again for every poll.
     Rules,
-    /// A person who was asked about the whole of the polling.
+    /// A person, asked about the polling as a whole.
     Person,
 }
 
-/// Why a poll came to nothing.
+/// Error of a poll.
 pub(super) enum Missed {
-    /// There is hope for the next one. Escaped.
+    /// The next poll may succeed. Escaped.
     Once(String),
-    /// There is none. Escaped.
+    /// Permanent: no later poll can succeed. Escaped.
     ForGood(String),
 }
 
 impl Target {
-    /// What it is called where subscriptions are told apart: untrusted.
+    /// Returns the target's name, by which subscriptions are selected. Untrusted.
     pub fn name(&self) -> &str {
         match self {
             Self::Tool { id, .. } => &id.tool,
@@ -74,7 +74,7 @@ impl Target {
         }
     }
 
-    /// The same in words, escaped.
+    /// Returns a description of the target, escaped.
     pub fn told(&self) -> String {
         match self {
             Self::Tool { id, .. } => format!("the tool {}", Untrusted::new(&*id.tool).shortened(200)),
@@ -82,14 +82,14 @@ impl Target {
         }
     }
 
-    /// What a result says, as text, no more of it than a note has room for: untrusted.
+    /// Returns the text of a result, truncated to the size of a note. Untrusted.
     pub async fn text(&self, result: &Raw, context: &Context) -> String {
         let bounds = &context.options.limits.bounds;
         let outcome = match self {
             Self::Tool { .. } => ToolResult::view(result.clone(), bounds).map(|result| results::outcome(&result)),
             Self::Resource { .. } => ReadResult::view(result.clone(), bounds).map(|read| outcome_of(&read)),
         };
-        // Pictures are not in a note at all, and so not put aside.
+        // Notes contain no images, so images are not spilled to files.
         let limits = ResultLimits { text: context.options.results.text.min(LONGEST_NOTE), attachment: usize::MAX };
         match outcome {
             Ok(outcome) => limited(visible(outcome), limits, context.spill()).await.text(),
@@ -98,7 +98,7 @@ impl Target {
     }
 }
 
-/// Asks once. Dropped while it waits, the call is withdrawn.
+/// Polls once. Dropping the future cancels the call.
 pub(super) async fn poll(context: &Context, subject: &Subject) -> Result<Raw, Missed> {
     match &subject.target {
         Target::Tool { id, arguments, permitted, by, caller } => {
@@ -131,10 +131,10 @@ async fn poll_tool(
     }
 }
 
-/// Puts one poll before the gate: rules may have changed since the polling was permitted.
+/// Checks one poll with the gate, because rules may have changed since the polling was permitted.
 fn still_permitted(context: &Context, attempt: Attempt<'_>, by: PermittedBy) -> Result<(), Missed> {
     match (context.gate.check(attempt), by) {
-        // The person's answer was given for the whole of the polling.
+        // The person's answer covers the polling as a whole.
         (Check::Pass, _) | (Check::Ask(_), PermittedBy::Person) => Ok(()),
         (Check::Ask(_), PermittedBy::Rules) => Err(Missed::ForGood("it needs a person's permission now".to_owned())),
         (Check::Refuse(refusal), _) => Err(Missed::ForGood(refusal.to_string())),
@@ -162,7 +162,7 @@ impl From<HostError> for Missed {
     fn from(error: HostError) -> Self {
         let text = error.to_string();
         match error {
-            // Its list could not be had; the tool may be there all the same.
+            // The tool list could not be read; the tool may still exist.
             HostError::UnknownTool { because: Some(_), .. } => Self::Once(text),
             HostError::UnknownServer { .. }
             | HostError::UnknownTool { .. }
@@ -174,7 +174,7 @@ impl From<HostError> for Missed {
     }
 }
 
-/// What was read, as the outcome of any tool.
+/// Converts a read result to a generic tool outcome.
 fn outcome_of(read: &ReadResult) -> Outcome {
     let block = |contents: &wharf_wire::ResourceContents| {
         let inside = match (&contents.text, &contents.blob) {

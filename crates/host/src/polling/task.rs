@@ -1,4 +1,4 @@
-//! The task of one subscription.
+//! The task of one poll subscription.
 
 use std::sync::{Arc, Weak};
 
@@ -9,13 +9,13 @@ use super::poll::{Missed, Subject, poll};
 use crate::context::Context;
 use crate::events::Event;
 
-/// Whether to go on.
+/// Continuation of a poll task.
 enum Then {
     GoOn,
     Stop,
 }
 
-/// Polls until there is no hope, or the host is gone. Stopped at any point, a poll under way is withdrawn.
+/// Polls until a permanent error occurs or the host is dropped. Aborting the task cancels a poll in progress.
 pub(super) async fn run(context: Weak<Context>, id: String, subject: Subject) {
     let (mut cadence, mut memory) = (Cadence::new(subject.interval), Memory::default());
     while let Some(context) = context.upgrade() {
@@ -26,13 +26,13 @@ pub(super) async fn run(context: Weak<Context>, id: String, subject: Subject) {
             return;
         }
         let wait = cadence.wait(|spread| context.jitter(spread));
-        // Nobody's host is kept by what only waits.
+        // A waiting task must not keep the host alive.
         drop(context);
         tokio::time::sleep(wait).await;
     }
 }
 
-/// Tells what came of a poll: always to the events, and to the agent where it is news.
+/// Reports the outcome of a poll: always as an event, and as a note to the agent if it is new.
 async fn tell(
     context: &Arc<Context>,
     id: &str,

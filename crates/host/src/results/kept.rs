@@ -1,4 +1,4 @@
-//! Results of tools that say they only read, kept for a while where somebody has asked for that.
+//! Cache of the results of read-only tools, for servers that enable it.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -13,11 +13,11 @@ use crate::call::CallOptions;
 use crate::catalog::CatalogTool;
 use crate::server::Server;
 
-/// Results of one server kept at once, and their bytes.
+/// Maximum number of cached results per server, and maximum bytes of all of them.
 const MOST: usize = 256;
 const MOST_BYTES: usize = 4 << 20;
 
-/// What was asked: the tool as it was defined, and the arguments as they were written.
+/// Cache key: the tool's definition and the literal arguments.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub(crate) struct Question {
     pub tool: Arc<str>,
@@ -26,8 +26,8 @@ pub(crate) struct Question {
 }
 
 impl Question {
-    /// What a call asks, where its answer may be kept: somebody wants that for the server, and the tool says that it
-    /// only reads.
+    /// Returns the cache key of a call, or `None` if its result must not be cached. The server's settings have to
+    /// enable the cache and the tool has to declare itself read-only.
     pub fn of(server: &Server, tool: &CatalogTool, arguments: &Raw, options: &CallOptions) -> Option<Self> {
         server.kept.load().settings.keep_results?;
         if options.call.fresh
@@ -43,7 +43,7 @@ impl Question {
         })
     }
 
-    /// Keeps the answer.
+    /// Caches a result.
     pub fn keep(self, server: &Server, answer: &Answer) {
         if let (Some(time), ResultKind::Complete) = (server.kept.load().settings.keep_results, answer.kind) {
             server.results.keep(self, &answer.result, time);
@@ -51,7 +51,7 @@ impl Question {
     }
 }
 
-/// The results of one server that are kept.
+/// Result cache of one server.
 #[derive(Default)]
 pub(crate) struct KeptResults(Mutex<HashMap<Question, Entry>>);
 
@@ -61,18 +61,18 @@ struct Entry {
 }
 
 impl KeptResults {
-    /// A result that is still fresh.
+    /// Returns a result that has not expired.
     pub fn find(&self, question: &Question) -> Option<Raw> {
         let kept = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         kept.get(question).filter(|entry| Instant::now() < entry.until).map(|entry| entry.result.clone())
     }
 
-    /// Forgets everything.
+    /// Removes all results.
     pub fn clear(&self) {
         self.0.lock().unwrap_or_else(PoisonError::into_inner).clear();
     }
 
-    /// Keeps a result this long. What is stale makes room, and otherwise what would be stale first.
+    /// Caches a result for the given time. Evicts expired results, then those that expire first.
     pub fn keep(&self, question: Question, result: &Raw, time: Duration) {
         let (now, size) = (Instant::now(), question.arguments.len() + result.as_bytes().len());
         let Some(until) = now.checked_add(time).filter(|_| size <= MOST_BYTES / 4) else { return };
@@ -83,7 +83,7 @@ impl KeptResults {
             let Some(first) = first else { break };
             kept.remove(&first);
         }
-        // Copied: it may be a small part of a large message.
+        // Copied, because the result may be a small part of a large message.
         let result = Raw::known(result.as_bytes().to_vec());
         kept.insert(question, Entry { result, until });
     }

@@ -1,4 +1,4 @@
-//! Results over a limit are cut, and what was cut lies in a file that the result names.
+//! Truncation of large results. The full content is written to a file that the result names.
 
 use std::sync::Arc;
 
@@ -6,12 +6,12 @@ use wharf_spec::Shown;
 use wharf_store::{Extension, SpillDir, SpillError, Spilled};
 use wharf_tools::{Block, Contents, Outcome};
 
-/// How much of a result an agent is given.
+/// Limits of a result passed to an agent.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ResultLimits {
-    /// Bytes of text in all.
+    /// Maximum bytes of all text together.
     pub text: usize,
-    /// Bytes of one picture, sound or other attachment.
+    /// Maximum bytes of one image, audio clip or other attachment.
     pub attachment: usize,
 }
 
@@ -21,14 +21,15 @@ impl Default for ResultLimits {
     }
 }
 
-/// The most notes on what was put aside, one by one; there are two more, on the texts that were cut and on the data.
+/// Maximum number of individually spilled attachments. Truncated texts and structured data may add two more files.
 const MOST_ASIDE: usize = 6;
-/// How much of an address is told.
+/// Maximum length of a displayed URI.
 const LONGEST_URI: usize = 300;
 
-/// The outcome within the limits. What does not fit goes to a file, or is lost where there is none, and either is said.
+/// Truncates an outcome to the limits. The excess is written to a file, or dropped if there is no spill directory; the
+/// outcome states which.
 ///
-/// Files are written on a thread that may block. Dropped while it waits, the files stay until their time is over.
+/// Files are written on a blocking thread. Dropping the future leaves the files in place until they expire.
 pub(crate) async fn limited(outcome: Outcome, limits: ResultLimits, spill: Option<Arc<SpillDir>>) -> Outcome {
     if fits(&outcome, limits) {
         return outcome;
@@ -39,7 +40,7 @@ pub(crate) async fn limited(outcome: Outcome, limits: ResultLimits, spill: Optio
     }
 }
 
-/// The same for whoever is on a thread that may block.
+/// Truncates an outcome on the current thread, which may block.
 pub(crate) fn limited_blocking(outcome: Outcome, limits: ResultLimits, spill: Option<&SpillDir>) -> Outcome {
     if fits(&outcome, limits) { outcome } else { Cutter::new(limits, spill).cut(outcome) }
 }
@@ -50,11 +51,11 @@ fn fits(outcome: &Outcome, limits: ResultLimits) -> bool {
     }
     let blocks: usize = outcome.blocks.iter().map(weight).sum();
     let data = outcome.data.as_ref().map_or(0, |data| data.as_bytes().len() + 1);
-    // Where a text says the data once more, only one of them is shown.
+    // If a text repeats the structured data, only one of them is displayed.
     blocks + data <= limits.text + 1 || (blocks.max(data) <= limits.text + 1 && outcome.text().len() <= limits.text)
 }
 
-/// What a block takes where it is shown as text, with the line break before it.
+/// Returns the bytes that a block takes as text, including the line break before it.
 fn weight(block: &Block) -> usize {
     1 + match block {
         Block::Text { text, .. } => text.len(),
@@ -65,7 +66,7 @@ fn weight(block: &Block) -> usize {
     }
 }
 
-/// The bytes of what is no text.
+/// Returns the bytes of a block's content that is not text.
 fn attached(block: &Block) -> usize {
     match block {
         Block::Image { data, .. } | Block::Audio { data, .. } => data.decoded_len(),
@@ -76,23 +77,23 @@ fn attached(block: &Block) -> usize {
 }
 
 struct Cutter<'a> {
-    /// Bytes of text that may still be shown, a line break before each block included.
+    /// Bytes of text left, including a line break before each block.
     left: usize,
     limits: ResultLimits,
     spill: Option<&'a SpillDir>,
     rest: Rest,
-    /// Blocks that were put aside one by one, and those there was not even a note for.
+    /// Numbers of attachments spilled individually and of attachments dropped without a note.
     aside: usize,
     left_out: usize,
 }
 
-/// The texts from the first one on that had no room. They share a file, however many there are.
+/// The texts from the first one that did not fit. They share one file.
 #[derive(Default)]
 struct Rest {
     texts: Vec<String>,
-    /// What the first of them is said to be.
+    /// Media type of the first text.
     mime: Option<String>,
-    /// How much of the first one is shown.
+    /// Bytes of the first text that are displayed.
     shown: usize,
 }
 
@@ -130,7 +131,8 @@ impl<'a> Cutter<'a> {
         }
     }
 
-    /// As much of a text as there is room for, if it is the first that has none; the whole of it is for the file.
+    /// Returns the part of a text that fits, if it is the first one that does not fit entirely. The full text goes to
+    /// the file.
     fn cut_off(&mut self, block: Block) -> Vec<Block> {
         let room = std::mem::take(&mut self.left).saturating_sub(1);
         match block {
@@ -160,7 +162,7 @@ impl<'a> Cutter<'a> {
         Some(file(written, Some(kind.unwrap_or("text/plain").to_owned()), &what))
     }
 
-    /// Something that is no text, in a file; nothing where there are many of them already.
+    /// Writes an attachment to a file. Returns `None` if the maximum number has been reached.
     fn put_aside(&mut self, block: Block) -> Option<Block> {
         if self.aside == MOST_ASIDE {
             self.left_out += 1;
@@ -194,7 +196,7 @@ impl<'a> Cutter<'a> {
 }
 
 impl Rest {
-    /// Takes the first text, and gives as much of it as there is room for.
+    /// Stores the first text and returns the part of it that fits.
     fn begin(&mut self, text: String, mime: Option<String>, room: usize) -> impl Iterator<Item = Block> + use<> {
         let shown = text.floor_char_boundary(room);
         let start = (shown > 0).then(|| Block::text(format!("{}…", &text[..shown])));
@@ -203,7 +205,7 @@ impl Rest {
     }
 }
 
-/// What is left in place of what was cut: where it is, or why it is lost.
+/// Returns the block that replaces the removed content: the file's path, or the reason why the content is lost.
 fn file(written: Result<Spilled, String>, mime: Option<String>, what: &str) -> Block {
     match written {
         Ok(Spilled { path, bytes }) => {

@@ -1,4 +1,4 @@
-//! What becomes of a tool's result on its way to whoever called: content of every kind, bounded, perhaps kept.
+//! Tool results: conversion to generic outcomes, truncation and caching.
 
 mod kept;
 mod limit;
@@ -17,7 +17,7 @@ pub(crate) use kept::{KeptResults, Question};
 pub use limit::ResultLimits;
 pub(crate) use limit::{limited, limited_blocking};
 
-/// A result of the protocol as an outcome of any tool. Nothing is lost, and bytes are not decoded.
+/// Converts a protocol result to a generic tool outcome. Nothing is lost, and bytes are not decoded.
 pub(crate) fn outcome(result: &ToolResult) -> Outcome {
     let mut outcome = Outcome::new(result.content.iter().map(block).collect());
     outcome.data = result.structured.clone();
@@ -25,7 +25,7 @@ pub(crate) fn outcome(result: &ToolResult) -> Outcome {
     outcome
 }
 
-/// A block of the protocol as a block of any tool.
+/// Converts a protocol content block to a generic one.
 pub(crate) fn block(content: &Content) -> Block {
     let raw = content.raw().clone();
     match content {
@@ -66,7 +66,7 @@ fn link(uri: &str, name: Option<String>, mime: Option<String>, raw: Raw) -> Bloc
     Block::Link { uri: uri.to_owned(), name, mime, description: rest.description, size, raw: Some(raw) }
 }
 
-/// The `data` of a block, sharing its memory.
+/// Returns the `data` of a block, sharing its memory.
 fn bytes_of(raw: &Raw) -> Option<Base64> {
     #[derive(Deserialize)]
     struct Data<'a> {
@@ -77,7 +77,7 @@ fn bytes_of(raw: &Raw) -> Option<Base64> {
     Base64::from_json(raw.part(data))
 }
 
-/// The `blob` of an embedded resource, sharing its memory.
+/// Returns the `blob` of an embedded resource, sharing its memory.
 fn blob_of(raw: &Raw) -> Option<Base64> {
     #[derive(Deserialize)]
     struct Inside<'a> {
@@ -93,8 +93,7 @@ fn blob_of(raw: &Raw) -> Option<Base64> {
     Base64::from_json(raw.part(resource.blob))
 }
 
-/// The outcome as a model may read it: whatever hides or acts in its texts is spelt out. What came as JSON stays as it
-/// came, and so does structured data.
+/// Escapes hidden and control characters in the texts of an outcome. Raw JSON and structured data are unchanged.
 pub(crate) fn visible(mut outcome: Outcome) -> Outcome {
     outcome.blocks.iter_mut().for_each(reveal);
     outcome
@@ -108,8 +107,8 @@ fn reveal(block: &mut Block) {
     }
 }
 
-/// Whether a result says that the tool failed, without decoding it. Only for counting: a result that has such a member
-/// somewhere inside counts as well.
+/// Reports whether a result is marked as an error, without decoding it. For statistics only: a nested `isError` member
+/// also counts.
 pub(crate) fn says_error(result: &Raw) -> bool {
     const MARK: &[u8] = b"\"isError\"";
     let text = result.as_bytes();

@@ -1,23 +1,23 @@
-//! When to try again. Pure: the clock and the seed come in as values.
+//! Retry schedule. Pure: the clock and the seed are parameters.
 
 use std::time::Duration;
 
 use tokio::time::Instant;
 use wharf_spec::Backoff;
 
-/// The shortest time between two starts of one server.
+/// Minimum interval between two starts of one server.
 const BETWEEN_STARTS: Duration = Duration::from_secs(1);
-/// A connection that has lasted this long makes up for whatever went before.
+/// Uptime after which a connection resets the failure count.
 pub(super) const STABLE: Duration = Duration::from_secs(10);
-/// How long a server that was given up is left alone, the first time and at most.
+/// First and maximum cool-down after the last retry.
 const COOL_DOWN: Duration = Duration::from_secs(60);
 const COOL_DOWN_MOST: Duration = Duration::from_secs(600);
-/// A wait that is longer than any clock reaches is as long as this.
+/// Substitute for a wait that would overflow the clock.
 const LONGEST: Duration = Duration::from_secs(30 * 24 * 3600);
-/// How often a wait is doubled at most; beyond that its upper limit rules anyway.
+/// Maximum number of doublings; beyond it the upper limit applies anyway.
 const MOST_DOUBLINGS: u32 = 16;
 
-/// The attempts that were made in vain since the server last stood firm.
+/// Failed connection attempts since the last stable connection.
 #[derive(Debug, Clone)]
 pub(super) struct Attempts {
     failed: u32,
@@ -35,17 +35,17 @@ impl Attempts {
         self.last_start = Some(now);
     }
 
-    /// A person wants it, or it has lasted: everything before is forgotten.
+    /// Resets the counters: a person requested a connection, or a connection was stable.
     pub fn forget(&mut self) {
         (self.failed, self.given_up) = (0, 0);
     }
 
-    /// How many were in vain in a row.
+    /// Returns the number of consecutive failures.
     pub fn failed(&self) -> u32 {
         self.failed
     }
 
-    /// When to make the next attempt after one more that was in vain, unless that was the last.
+    /// Counts a failure. Returns the time of the next attempt, or `None` after the last one.
     pub fn again(&mut self, backoff: Backoff, now: Instant) -> Option<Instant> {
         self.failed += 1;
         if self.failed > backoff.attempts {
@@ -53,19 +53,19 @@ impl Attempts {
         }
         let doublings = (self.failed - 1).min(MOST_DOUBLINGS);
         let longest = backoff.base.saturating_mul(1 << doublings).min(backoff.max);
-        // The first one after a loss comes soon; later ones at least half of their wait.
+        // The first retry may be immediate. Later ones wait for at least half of their interval.
         let least = if self.failed == 1 { Duration::ZERO } else { longest / 2 };
         let wait = least + (longest - least).mul_f64(self.dice.fraction());
         Some(self.not_before(after(now, wait)))
     }
 
-    /// The next start after a connection that has lasted.
+    /// Returns the time of the next start after a stable connection was lost.
     pub fn soon(&mut self, backoff: Backoff, now: Instant) -> Instant {
         let wait = backoff.base.mul_f64(self.dice.fraction() / 4.0);
         self.not_before(after(now, wait))
     }
 
-    /// How long to leave alone a server that has been given up.
+    /// Returns the end of the cool-down after the last retry.
     pub fn cool_down(&mut self, now: Instant) -> Instant {
         let wait = COOL_DOWN.saturating_mul(1 << self.given_up.min(MOST_DOUBLINGS)).min(COOL_DOWN_MOST);
         self.given_up += 1;
@@ -81,7 +81,7 @@ fn after(now: Instant, wait: Duration) -> Instant {
     now.checked_add(wait).unwrap_or_else(|| now + LONGEST)
 }
 
-/// A small generator, so that many servers lost at once do not come back at once. Nothing secret depends on it.
+/// A small pseudo-random generator for jitter. Not for secrets.
 #[derive(Debug, Clone)]
 struct Dice(u64);
 

@@ -1,4 +1,4 @@
-//! One supervisor per server: what to do is decided in `step`, and done in `task`.
+//! One supervisor per server: `step` decides, `task` performs the I/O.
 
 mod backoff;
 mod open;

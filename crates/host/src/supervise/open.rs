@@ -1,15 +1,15 @@
-//! An open connection and whoever attends to it.
+//! An open connection and its lister task.
 
 use tokio::task::JoinHandle;
 use wharf_client::Connection;
 
-/// A connection that is attended to. Dropped, the attendant stops; the connection is closed by whoever takes it.
+/// An open connection with its lister task. Dropping it stops the task and leaves the connection open.
 pub(crate) struct Open {
     pub connection: Connection,
     attendant: Stopped,
 }
 
-/// A task that ends with whoever holds it.
+/// A task that is aborted on drop.
 pub(crate) struct Stopped(JoinHandle<()>);
 
 impl Open {
@@ -17,7 +17,7 @@ impl Open {
         Self { connection, attendant: Stopped(attendant) }
     }
 
-    /// The connection alone: nobody attends to it any longer.
+    /// Stops the lister and returns the connection.
     pub fn leave(self) -> Connection {
         drop(self.attendant);
         self.connection

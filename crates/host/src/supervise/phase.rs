@@ -1,71 +1,71 @@
-//! Where a server stands, and what it needs only while it stands there.
+//! The phases of a server and the resources that each of them holds.
 
 use std::time::Duration;
 
 use tokio::time::Instant;
 use wharf_spec::Admission;
 
-/// Where a server stands. Each phase holds what only it needs; leaving it drops that, and dropping stops it.
+/// The phase of a server. Each phase holds only the resources it needs; leaving the phase drops and thereby stops them.
 ///
-/// `A` is an attempt under way, `C` an open connection and whatever attends to it.
+/// `A` is a connection attempt, `C` an open connection with its lister.
 pub(crate) enum Phase<A, C> {
-    /// Switched off.
+    /// Disabled by its settings.
     Disabled,
-    /// From a project's own file, and approved by nobody yet.
+    /// Configured by a project and not approved yet.
     Unapproved,
-    /// Lazy, and nobody has needed it.
+    /// Lazy and not needed yet.
     Idle,
-    /// Taken off by hand: only a hand brings it back.
+    /// Disconnected by a command. Only a command reconnects it.
     Disconnected,
     /// Being started or dialled.
     Connecting { task: Option<A> },
-    /// It wants to know who asks.
+    /// The server requires a login.
     AuthRequired,
-    /// It can be called.
+    /// Connected.
     Ready { open: C, since: Instant, checked: Instant },
-    /// Lost, or not to be had, and about to be tried again.
+    /// Connection lost or attempt failed; a retry is scheduled.
     Reconnecting { due: Instant },
-    /// Given up.
+    /// All retries failed, or retrying is pointless or switched off.
     Failed { until: Instant, comes_back: ComesBack },
 }
 
-/// Who ends a failure that has cooled down.
+/// The event that ends a failure once its cool-down has passed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum ComesBack {
-    /// One attempt of its own accord.
+    /// The supervisor makes one attempt automatically.
     ByItself,
-    /// One attempt, once somebody needs the server: nothing says that it will be there.
+    /// The next call triggers one attempt. The failure is not transient.
     WhenWanted,
-    /// Nobody but a person: trying again is switched off.
+    /// Only a command reconnects: retries are switched off.
     ByHand,
 }
 
-/// Where a server stands, in a word.
+/// The state of a server, as reported to users.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, serde::Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum State {
-    /// Switched off.
+    /// Disabled by its settings.
     Disabled,
-    /// From a project's own file, and approved by nobody yet.
+    /// Configured by a project and not approved yet.
     Unapproved,
-    /// Lazy, and nobody has needed it.
+    /// Lazy and not needed yet.
     Idle,
-    /// Taken off by hand.
+    /// Disconnected by a command.
     Disconnected,
-    /// Being started or dialled for the first time.
+    /// First connection attempt in progress.
     Connecting,
-    /// It wants a login.
+    /// The server requires a login.
     AuthRequired,
-    /// It can be called.
+    /// Connected.
     Ready,
-    /// Lost, or not to be had, and being tried again.
+    /// Connection lost or attempt failed; retrying.
     Reconnecting,
-    /// Given up.
+    /// All retries failed, or retrying is pointless or switched off.
     Failed,
 }
 
 impl State {
-    /// The word, as in JSON.
+    /// Returns the state's name, as used in JSON.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Disabled => "disabled",
@@ -80,7 +80,7 @@ impl State {
         }
     }
 
-    /// Whether nothing more is to be expected of it unless somebody acts or time passes.
+    /// Reports whether the server is neither connecting nor reconnecting.
     pub fn is_settled(self) -> bool {
         !matches!(self, Self::Connecting | Self::Reconnecting)
     }
@@ -93,7 +93,7 @@ impl std::fmt::Display for State {
 }
 
 impl<A, C> Phase<A, C> {
-    /// Where a server that may not be used stands.
+    /// Returns the phase of a server that may not be used.
     pub fn barred(admission: Admission) -> Option<Self> {
         match admission {
             Admission::Enabled => None,
@@ -102,7 +102,7 @@ impl<A, C> Phase<A, C> {
         }
     }
 
-    /// How long it has been ready.
+    /// Returns the uptime of a ready server.
     pub fn ready_for(&self, now: Instant) -> Option<Duration> {
         match self {
             Self::Ready { since, .. } => Some(now.saturating_duration_since(*since)),

@@ -1,4 +1,4 @@
-//! Where a server stands, as everybody else sees it.
+//! Published snapshots of a supervisor.
 
 use std::sync::Arc;
 use std::time::SystemTime;
@@ -10,11 +10,11 @@ use super::phase::{ComesBack, Phase, State};
 use super::step::Supervisor;
 use crate::trouble::Trouble;
 
-/// Where a server stands, published whenever that changes.
+/// Snapshot of a supervisor's state, published on every change.
 #[derive(Clone)]
 pub(crate) struct Standing {
     pub state: State,
-    /// Which attempt this is about.
+    /// Number of the connection attempt.
     pub epoch: u64,
     pub way: Way,
     pub since: SystemTime,
@@ -24,16 +24,16 @@ pub(crate) struct Standing {
     pub flapping: bool,
 }
 
-/// What a call can do about it. `C` is what it goes by.
+/// Availability of a server for calls. `C` is the connection.
 #[derive(Clone)]
 pub(crate) enum Way<C = Connection> {
-    /// Go.
+    /// Connected: the call can be sent.
     Open(C),
-    /// Wait: something will come of it.
+    /// Not connected yet: the call waits.
     Coming,
-    /// Say that the server is needed, from this moment on, and wait.
+    /// The call has to wake the server, from this moment on, and wait.
     Asleep { from: Option<Instant> },
-    /// Give up.
+    /// Unavailable: the call fails.
     Shut,
 }
 
@@ -52,14 +52,14 @@ impl Standing {
         }
     }
 
-    /// Whether its tools may be shown: it can be called, or will be there for whoever calls.
+    /// Reports whether the server's tools may be listed: it is connected, or is going to connect when called.
     pub fn offers_tools(&self) -> bool {
         matches!(self.state, State::Ready | State::Reconnecting | State::Connecting | State::Idle)
     }
 }
 
 impl<C> Way<C> {
-    /// What a phase means for calls.
+    /// Returns the availability in a phase.
     pub fn of<A, O>(phase: &Phase<A, O>, by: impl FnOnce(&O) -> C) -> Self {
         match phase {
             Phase::Ready { open, .. } => Self::Open(by(open)),

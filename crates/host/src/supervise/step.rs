@@ -1,4 +1,4 @@
-//! The one place where it is decided what to do about a server. No clock, no I/O: events in, effects out.
+//! Supervisor decisions. No clock, no I/O: events in, effects out.
 
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
@@ -10,10 +10,10 @@ use super::backoff::{Attempts, STABLE};
 use super::phase::{ComesBack, Phase, State};
 use crate::trouble::Trouble;
 
-/// The shortest time between two looks at a server that is ready, whatever its settings say.
+/// Minimum interval between two checks of a ready server, regardless of its settings.
 const BETWEEN_LOOKS: Duration = Duration::from_secs(1);
 
-/// How a server is kept: what of its settings the supervisor needs.
+/// The part of a server's settings that the supervisor needs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Keeping {
     pub admission: Admission,
@@ -23,23 +23,23 @@ pub(crate) struct Keeping {
     pub idle_stop: Option<Duration>,
 }
 
-/// What somebody wants of a server.
+/// A command to a supervisor.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Command {
-    /// Bring it up, whatever went before.
+    /// Connect, resetting the failure count.
     Connect,
-    /// Take it off until somebody brings it up.
+    /// Disconnect until the next connect command.
     Disconnect,
-    /// Take it off and bring it up.
+    /// Disconnect and connect.
     Reconnect,
-    /// Keep it in another way from now on. Who may use it is part of that.
+    /// Apply new settings, including whether the server may be used.
     Keep(Keeping),
 }
 
-/// What happened.
+/// Input of the supervisor.
 pub(crate) enum Event<C> {
     Command(Command),
-    /// A call needs it.
+    /// A call needs the server.
     Wanted,
     Connected {
         epoch: u64,
@@ -49,25 +49,25 @@ pub(crate) enum Event<C> {
         epoch: u64,
         trouble: Arc<Trouble>,
     },
-    /// The connection is gone, or did not answer when it was asked whether it is there.
+    /// The connection is gone, or did not answer a health check.
     Lost {
         epoch: u64,
         trouble: Arc<Trouble>,
     },
-    /// A call was turned away for want of a login.
+    /// A call was rejected for lack of a login.
     TurnedAway {
         epoch: u64,
         trouble: Arc<Trouble>,
     },
-    /// The time of [`Supervisor::due`] has come.
+    /// The time returned by [`Supervisor::due`] has come.
     Due(Activity),
 }
 
-/// How much a server is used.
+/// Current use of a server.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Activity {
     pub in_flight: usize,
-    /// Watched resources and the like, for which it has to stay.
+    /// Subscriptions and other holds that prevent an idle stop.
     pub held: usize,
     pub last_used: Instant,
 }
@@ -78,36 +78,36 @@ impl Activity {
     }
 }
 
-/// When a server that is ready is to be stopped for want of use, asked whether it is there, and taken to stand firm.
+/// Times at which a ready server is stopped as idle, health-checked, and considered stable.
 struct Dates {
     stop: Option<Instant>,
     check: Option<Instant>,
     firm: Option<Instant>,
 }
 
-/// What to do.
+/// Output of the supervisor.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Effect<C> {
-    /// Start or dial it; the answer must bear this number.
+    /// Start or dial the server. The result has to carry this epoch.
     Connect(u64),
-    /// End this connection.
+    /// Close this connection.
     Close(C),
-    /// Ask it whether it is there.
+    /// Health-check the server.
     Check(u64),
 }
 
-/// When things happened, by both clocks.
+/// A point in time by the monotonic and by the wall clock.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Moment {
     pub at: Instant,
     pub date: SystemTime,
 }
 
-/// Keeps one server connected.
+/// State machine that keeps one server connected.
 pub(crate) struct Supervisor<A, C> {
     keeping: Keeping,
     phase: Phase<A, C>,
-    /// Numbers attempts; what comes of an older one is stale.
+    /// Number of the current attempt. Results of older attempts are stale.
     epoch: u64,
     attempts: Attempts,
     pub since: SystemTime,
@@ -117,7 +117,7 @@ pub(crate) struct Supervisor<A, C> {
 }
 
 impl<A, C> Supervisor<A, C> {
-    /// A server at rest; the first step is [`Supervisor::begin`].
+    /// Creates a supervisor at rest; the first step is [`Supervisor::begin`].
     pub fn new(keeping: Keeping, seed: u64, now: Moment) -> Self {
         Self {
             keeping,
@@ -131,7 +131,7 @@ impl<A, C> Supervisor<A, C> {
         }
     }
 
-    /// Brings up what is not lazy.
+    /// Connects the server unless it is lazy.
     pub fn begin(&mut self, now: Moment) -> Vec<Effect<C>> {
         let mut effects = Vec::new();
         if matches!(self.phase, Phase::Idle) && !self.keeping.lazy {
@@ -140,7 +140,7 @@ impl<A, C> Supervisor<A, C> {
         effects
     }
 
-    /// Decides what an event means.
+    /// Processes one event and returns the effects to perform.
     pub fn step(&mut self, event: Event<C>, now: Moment) -> Vec<Effect<C>> {
         let mut effects = Vec::new();
         match event {
@@ -159,12 +159,12 @@ impl<A, C> Supervisor<A, C> {
         &self.phase
     }
 
-    /// For whoever waits on what a phase holds.
+    /// Gives the task access to the resources that a phase holds.
     pub fn phase_mut(&mut self) -> &mut Phase<A, C> {
         &mut self.phase
     }
 
-    /// Ends the supervision: the server is taken off for good, and its connection handed back.
+    /// Ends the supervision permanently. Returns the open connection, if there is one.
     pub fn end(&mut self, now: Moment) -> Option<C> {
         let mut effects = Vec::new();
         self.enter(Phase::Disconnected, now, &mut effects);
@@ -178,19 +178,19 @@ impl<A, C> Supervisor<A, C> {
         self.epoch
     }
 
-    /// Whether it has been lost again and again, shortly after it was ready.
+    /// Reports whether the connection has repeatedly been lost shortly after it became ready.
     pub fn is_flapping(&self) -> bool {
         self.attempts.failed() >= 2 && self.last_connected.is_some()
     }
 
-    /// The attempt that an [`Effect::Connect`] asked for; it is stopped by being dropped.
+    /// Stores the attempt that an [`Effect::Connect`] started. Dropping the attempt stops it.
     pub fn hold(&mut self, attempt: A) {
         if let Phase::Connecting { task } = &mut self.phase {
             *task = Some(attempt);
         }
     }
 
-    /// Where it stands, in a word.
+    /// Returns the state as reported to users.
     pub fn state(&self) -> State {
         match self.phase {
             Phase::Disabled => State::Disabled,
@@ -206,7 +206,7 @@ impl<A, C> Supervisor<A, C> {
         }
     }
 
-    /// When to look again, if nothing happens before.
+    /// Returns the time of the next [`Event::Due`] if no other event arrives before.
     pub fn due(&self, activity: Activity, now: Instant) -> Option<Instant> {
         match self.phase {
             Phase::Reconnecting { due } => Some(due),
@@ -219,9 +219,9 @@ impl<A, C> Supervisor<A, C> {
         }
     }
 
-    /// What is to happen to a server that is ready, and when.
+    /// Returns the scheduled times of a ready server.
     fn dates(&self, since: Instant, checked: Instant, activity: Activity, now: Instant) -> Dates {
-        // Somebody has brought it up for something: that it was last used long ago is no reason to stop it.
+        // The idle time starts no earlier than the connection, even if the last use was long before.
         let unused_since = activity.last_used.max(since);
         let stop = self.idle_stop().and_then(|time| match activity.is_unused() {
             true => unused_since.checked_add(time),
@@ -241,7 +241,7 @@ impl<A, C> Supervisor<A, C> {
                 self.attempts.forget();
                 self.enter(Phase::Disconnected, now, effects);
             }
-            // It is there, or on its way: begun once more, a slow one would never get there.
+            // Connected or connecting: restarting the attempt would keep a slow server from ever getting ready.
             Command::Connect if matches!(self.phase, Phase::Ready { .. } | Phase::Connecting { .. }) => {
                 self.attempts.forget();
             }
@@ -257,7 +257,7 @@ impl<A, C> Supervisor<A, C> {
         if before.admission == keeping.admission {
             match self.phase {
                 Phase::Idle if !keeping.lazy => self.connect(now, effects),
-                // Perhaps that was what it took.
+                // The new settings may fix the failure.
                 Phase::Failed { .. } => self.begin_anew(now, effects),
                 _ => {}
             }
@@ -267,7 +267,7 @@ impl<A, C> Supervisor<A, C> {
         self.begin_anew(now, effects);
     }
 
-    /// Puts the server where one that is kept in this way begins.
+    /// Moves the server to the initial phase for its settings.
     fn begin_anew(&mut self, now: Moment, effects: &mut Vec<Effect<C>>) {
         let keeping = self.keeping;
         self.attempts.forget();
@@ -329,8 +329,8 @@ impl<A, C> Supervisor<A, C> {
         self.enter(phase, now, effects);
     }
 
-    /// Whoever says who we are knows whether a login is all that helps. Where nobody does, the server is asked: it may have
-    /// meant that one call only.
+    /// Handles a rejected call. If the authorizer reports that only a login helps, the connection is lost. Otherwise
+    /// the server is health-checked, because the rejection may concern that one call only.
     fn turned_away(&mut self, epoch: u64, trouble: Arc<Trouble>, now: Moment, effects: &mut Vec<Effect<C>>) {
         if trouble.is_logged_out() {
             self.lost(epoch, trouble, now, effects);
@@ -366,7 +366,7 @@ impl<A, C> Supervisor<A, C> {
         }
     }
 
-    /// Only what is lazy comes back by being needed.
+    /// Returns the idle timeout. It applies to lazy servers only, because only those are restarted on demand.
     fn idle_stop(&self) -> Option<Duration> {
         self.keeping.idle_stop.filter(|_| self.keeping.lazy)
     }
@@ -389,7 +389,7 @@ impl<A, C> Supervisor<A, C> {
         Phase::Failed { until: self.attempts.cool_down(now.at), comes_back }
     }
 
-    /// Leaves one phase for another. A connection that is left behind is closed.
+    /// Changes the phase. The connection of the previous phase is closed.
     fn enter(&mut self, phase: Phase<A, C>, now: Moment, effects: &mut Vec<Effect<C>>) {
         let before = self.state();
         if let Phase::Ready { open, .. } = std::mem::replace(&mut self.phase, phase) {

@@ -1,4 +1,4 @@
-//! Carries out what a supervisor decides: starts, dials, closes, watches the clock. Decides nothing itself.
+//! Task that performs a supervisor's effects: starts, dials, closes and keeps time. It makes no decisions.
 
 use std::future::pending;
 use std::sync::Arc;
@@ -18,13 +18,13 @@ use crate::login::SeeingTo;
 use crate::server::{Server, Word};
 use crate::trouble::Trouble;
 
-/// How long calls of a server that is taken off have to end by themselves.
+/// Time that calls in progress have to finish before the connection is closed.
 const DRAIN: Duration = Duration::from_secs(5);
 
-/// How long a server may take to say that it is there.
+/// Timeout of a health check.
 const CHECK: Duration = Duration::from_secs(10);
 
-/// Everything one supervisor's task owns.
+/// State of one supervisor's task.
 pub(crate) struct Keeper {
     pub context: Arc<Context>,
     pub server: Arc<Server>,
@@ -32,13 +32,13 @@ pub(crate) struct Keeper {
     pub words: mpsc::UnboundedReceiver<Word>,
     pub standing: watch::Sender<Standing>,
     pub closing: Closing,
-    /// Whether the server said that it is there.
+    /// The health check in progress.
     pub check: Option<Check>,
-    /// Whoever sees to it that somebody logs in, until the server is there or nobody wants it to be.
+    /// The login flow, until the server is connected or no longer wanted.
     pub login: Option<SeeingTo>,
 }
 
-/// A question whether the server is there. Dropped, it is withdrawn.
+/// A health check in progress. Dropping it cancels the check.
 pub(crate) struct Check(JoinHandle<Result<(), Trouble>>);
 
 impl Drop for Check {
@@ -47,7 +47,8 @@ impl Drop for Check {
     }
 }
 
-/// Connections on their way out. A new one is begun when none is left, since both may want the same file or port.
+/// Connections that are being closed. A new attempt waits until all of them are closed, because both servers may need
+/// the same file or port.
 #[derive(Default)]
 pub(crate) struct Closing {
     tasks: JoinSet<()>,
@@ -55,7 +56,7 @@ pub(crate) struct Closing {
 }
 
 impl Closing {
-    /// Closes a connection, once what is to come first has.
+    /// Closes a connection after the future `first` has completed.
     fn close(&mut self, connection: Connection, first: impl Future<Output = ()> + Send + 'static) {
         self.left.send_modify(|left| *left += 1);
         let left = self.left.clone();
@@ -67,7 +68,7 @@ impl Closing {
     }
 }
 
-/// An attempt to connect. Dropped, it is given up, and whatever it has begun is ended.
+/// A connection attempt in progress. Dropping it cancels the attempt and stops everything it has started.
 pub(crate) struct Attempt {
     task: JoinHandle<Result<Connection, Trouble>>,
 }
@@ -78,7 +79,7 @@ impl Drop for Attempt {
     }
 }
 
-/// Keeps one server connected until nobody can command it any more, then takes it off.
+/// Supervises one server until a leave message arrives or all senders are dropped, then disconnects it.
 pub(crate) async fn supervise(mut keeper: Keeper) {
     while let Some(event) = keeper.next().await {
         let obeyed = matches!(event, Event::Command(_));
@@ -91,19 +92,19 @@ pub(crate) async fn supervise(mut keeper: Keeper) {
     keeper.finish().await;
 }
 
-/// Now, by both clocks.
+/// Returns the current time by both clocks.
 pub(crate) fn moment() -> Moment {
     Moment { at: Instant::now(), date: SystemTime::now() }
 }
 
 impl Keeper {
-    /// Takes the first step. Before anybody sees the server: one that is about to connect is not at rest.
+    /// Takes the first step, before the server becomes visible: a server about to connect is not at rest.
     pub fn begin(&mut self) {
         let effects = self.supervisor.begin(moment());
         self.perform(effects);
     }
 
-    /// Says what happened; what to do about it is decided by `step`.
+    /// Returns the next event for `step`.
     async fn next(&mut self) -> Option<Event<Open>> {
         let Self { context, server, supervisor, words, closing, check, .. } = self;
         let due = supervisor.due(server.usage.activity(), Instant::now());
@@ -130,7 +131,7 @@ impl Keeper {
                 None => Event::Due(server.usage.activity()),
             }),
             () = at(due) => Some(Event::Due(server.usage.activity())),
-            // Only so that what is done with is not kept.
+            // Removes finished tasks from the set.
             Some(_) = closing.tasks.join_next() => Some(Event::Due(server.usage.activity())),
         }
     }
@@ -150,7 +151,7 @@ impl Keeper {
         let (context, server) = (Arc::clone(&self.context), Arc::clone(&self.server));
         let mut left = self.closing.left.subscribe();
         let task = tokio::spawn(async move {
-            // Fails only when nothing can be left.
+            // Fails only if the sender is dropped, and then no connection is left.
             let _ = left.wait_for(|left| *left == 0).await;
             server.reach(&context).await
         });
@@ -159,7 +160,7 @@ impl Keeper {
 
     fn close(&mut self, open: Open) {
         self.check = None;
-        // One call was turned away; others may be under way that were let in before.
+        // One call was rejected; calls accepted earlier may still be in progress.
         let drains = self.supervisor.state() == State::AuthRequired;
         let server = Arc::clone(&self.server);
         self.closing.close(open.leave(), async move {
@@ -171,7 +172,7 @@ impl Keeper {
 
     fn ask_whether_there(&mut self) {
         let Phase::Ready { open, .. } = self.supervisor.phase() else { return };
-        // Asked again before its time is up, a server that never answers would have time for ever.
+        // Restarting the check would reset its timeout, so that an unresponsive server would never be detected.
         if self.check.is_some() {
             return;
         }
@@ -179,14 +180,14 @@ impl Keeper {
         self.check = Some(Check(tokio::spawn(async move {
             match connection.ping(CallOptions::default().timeout(CHECK)).await {
                 Err(error) if error.needs_login() => Err(Trouble::TurnedAway(error)),
-                // Whoever refuses is there.
+                // A server that refuses the ping is alive.
                 Err(error) if !error.is_refusal() => Err(Trouble::Silent(error.to_string())),
                 _ => Ok(()),
             }
         })));
     }
 
-    /// Tells everybody where the server stands, and takes its tools from the shelf where it offers none.
+    /// Publishes the current snapshot, and unpublishes the server's tools if it no longer offers them.
     fn publish(&mut self) {
         let standing = Standing::of(&self.supervisor);
         let before = self.standing.send_replace(standing.clone());
@@ -195,19 +196,20 @@ impl Keeper {
         }
         match standing.state {
             State::AuthRequired if before.state == State::AuthRequired => {}
-            // They are at the page, or about to be.
+            // A login prompt is open already.
             State::AuthRequired if self.login.as_ref().is_some_and(SeeingTo::is_asking) => {}
             State::AuthRequired => self.login = self.context.see_to_login(&self.server, &standing),
             State::Connecting | State::Reconnecting | State::Failed => {}
             State::Ready | State::Disabled | State::Unapproved | State::Idle | State::Disconnected => self.login = None,
         }
-        // One that has been replaced says nothing more under the name of the other.
+        // A replaced server publishes no more events, because its name belongs to the replacement.
         if before.state != standing.state && !self.context.is_replaced(&self.server) {
             self.context.tell_state(&self.server, &standing);
         }
     }
 
-    /// Takes the server off: no new calls, a moment for those under way, then the end.
+    /// Disconnects the server: unpublishes it, lets calls in progress finish unless the host is closing, then closes
+    /// the connection.
     async fn finish(mut self) {
         let phase = self.supervisor.end(moment());
         self.publish();
@@ -224,13 +226,13 @@ impl Keeper {
     }
 }
 
-/// What a phase waits for by itself.
+/// An event that arises from the resources of a phase.
 enum Change {
     Attempted(Result<Connection, Trouble>),
     Lost(Arc<Gone>),
 }
 
-/// What becomes of the attempt or the connection that the phase holds; never, where it holds neither.
+/// Waits for the attempt or the connection that the phase holds. Pends forever if it holds neither.
 async fn changed(phase: &mut Phase<Attempt, Open>) -> Change {
     match phase {
         Phase::Connecting { task: Some(attempt) } => Change::Attempted(match (&mut attempt.task).await {
@@ -252,7 +254,7 @@ fn met(context: &Arc<Context>, server: &Arc<Server>, epoch: u64, outcome: Result
     }
 }
 
-/// Why the server is taken not to be there, if it is; never, while nobody has asked.
+/// Returns the error of a failed health check. Pends forever if no check is in progress.
 async fn checked(check: &mut Option<Check>) -> Option<Arc<Trouble>> {
     let Some(asked) = check else { return pending().await };
     let outcome = (&mut asked.0).await;

@@ -4,7 +4,7 @@ use super::super::{FindingRule, Weight};
 use FindingRule::{Override, Secrecy, ToolOrder};
 use Weight::Certain;
 
-/// Phrases of languages that put spaces between words, written as the English ones are.
+/// Phrases of languages with spaces between words, in the same notation as the English ones.
 pub(super) const PHRASES: &[(FindingRule, Weight, &[&str])] = &[
     (
         Override,
@@ -63,7 +63,7 @@ pub(super) const PHRASES: &[(FindingRule, Weight, &[&str])] = &[
     ),
 ];
 
-/// Phrases in scripts without spaces: all parts, one shortly after the other.
+/// Phrases in scripts without spaces: all parts, closely following each other.
 pub(in super::super) const UNSPACED: &[(FindingRule, Weight, &[&str])] = &[
     (Override, Certain, &["忽略", "指令"]),
     (Override, Certain, &["忽略", "指示"]),

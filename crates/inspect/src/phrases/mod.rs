@@ -1,8 +1,8 @@
-//! The table of phrases. Pure data, to be read and argued with.
+//! The table of phrases. Pure data.
 //!
-//! A phrase is a row of words. `a|b` is either, `@name` one of a class, `~3` lets up to three words of the same
-//! sentence stand before the next, and `!a|b` says that neither follows (within its gap). Fillers are never seen.
-//! A suspicion alone withholds nothing, so what honest servers write now and then belongs there.
+//! A phrase is a sequence of words. `a|b` is either word, `@name` a word of a class, `~3` allows up to three words of
+//! the same sentence before the next, and `!a|b` forbids both words (within its gap). Fillers are skipped. A suspicion
+//! alone withholds nothing, so phrases that harmless servers occasionally use are suspicions.
 
 mod foreign;
 mod orders;
@@ -15,16 +15,16 @@ pub(super) use whole::{SPELT, TOGETHER};
 
 use super::{FindingRule, Weight};
 
-/// All phrases by what they are a sign of.
+/// Returns all phrases with their rules.
 pub(super) fn all() -> impl Iterator<Item = &'static (FindingRule, Weight, &'static [&'static str])> {
     [orders::PHRASES, secrecy::PHRASES, theft::PHRASES, foreign::PHRASES].into_iter().flatten()
 }
 
-/// Words that change nothing.
+/// Words without meaning for the match.
 pub(super) const FILLERS: &str = "the a an please kindly just also simply very really actually strictly absolutely \
     ever directly explicitly immediately own";
 
-/// Classes of words; with `;` between them, of short phrases.
+/// Word classes. With `;` between the members, classes of short phrases.
 pub(super) const CLASSES: &[(&str, &str)] = &[
     (
         "dont",
@@ -169,7 +169,7 @@ pub(super) const CLASSES: &[(&str, &str)] = &[
     ("order", "must always only never choose prefer over instead before first stop allowed forbidden banned trust"),
     ("away", "http https www"),
     ("deliver", "send sent forward upload post attach copy mirror transmit relay push email submit report"),
-    // The classes below are looked for together, anywhere in a sentence.
+    // The classes below are matched in combination, anywhere in a sentence.
     ("someone", "user users human humans operator person customer developer owner anyone anybody nobody noone"),
     (
         "no",
@@ -219,9 +219,9 @@ pub(super) const CLASSES: &[(&str, &str)] = &[
         everything keychain cookie",
     ),
     ("slots", "parameter argument field param arg property query value header comment memo body title description"),
-    // Where a secret is kept may be asked for.
+    // Asking for the location of a secret is allowed.
     ("path", "path paths location filename name"),
-    // `Valid values include …` wants nothing included.
+    // `Valid values include …` does not ask to include anything.
     ("kinds", "values types kinds options"),
     ("consent", "confirmation confirmations approval permission consent review dialog dialogs notification"),
     ("waive", "skip disable bypass automatically suppress already hide"),
@@ -239,7 +239,7 @@ pub(super) const CLASSES: &[(&str, &str)] = &[
     ),
     ("may", "if unless default optional example such when"),
     ("refused", "follow obey execute leave hide omit conceal mask suppress withhold"),
-    // A warning ends where a sentence turns.
+    // A warning ends at a turning word.
     ("turn", "without unless but except instead then"),
     ("scoped", "in of from on here provided offered that which for with"),
 ];

@@ -1,10 +1,10 @@
-//! What wants to rule the model: instructions overridden, other tools pushed aside, authority pretended.
+//! Phrases that try to control the model: overriding instructions, displacing other tools, impersonating authority.
 
 use super::super::{FindingRule, Weight};
 use FindingRule::{Authority, Command, Override, ToolOrder};
 use Weight::{Certain, Note, Suspect};
 
-/// The phrases by what they are a sign of.
+/// Phrases by rule.
 pub(super) const PHRASES: &[(FindingRule, Weight, &[&str])] = &[
     (
         Override,

@@ -1,10 +1,10 @@
-//! What is to be kept from the person.
+//! Phrases that ask to conceal information from the person.
 
 use super::super::{FindingRule, Weight};
 use FindingRule::Secrecy;
 use Weight::{Certain, Note, Suspect};
 
-/// The phrases by what they are a sign of.
+/// Phrases by rule.
 pub(super) const PHRASES: &[(FindingRule, Weight, &[&str])] = &[
     (
         Secrecy,

@@ -1,10 +1,10 @@
-//! What is to be taken, and the ways out.
+//! Phrases about secrets and their disclosure.
 
 use super::super::{FindingRule, Weight};
 use FindingRule::{Exfiltration, SecretPlace, Smuggling};
 use Weight::{Certain, Note, Suspect};
 
-/// The phrases by what they are a sign of.
+/// Phrases by rule.
 pub(super) const PHRASES: &[(FindingRule, Weight, &[&str])] = &[
     (SecretPlace, Note, &["@keys"]),
     (

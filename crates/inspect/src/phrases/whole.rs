@@ -1,11 +1,11 @@
-//! What is found in a whole sentence, or letter by letter, and not word by word.
+//! Phrases that are matched within a whole sentence or letter by letter, instead of word by word.
 
 use super::super::{FindingRule, Weight};
 use FindingRule::{Exfiltration, Override, Secrecy, SecretPlace, Smuggling, ToolOrder};
 use Weight::{Certain, Suspect};
 
-/// Classes that are a sign when a sentence has a word of each, in whatever order, and none of those with `!`.
-/// `code` is what stands in backticks.
+/// Class combinations: a sentence matches if it has a word of each class, in any order, and none of those with `!`.
+/// `code` is text in backticks.
 pub(in super::super) const TOGETHER: &[(FindingRule, Weight, &str)] = &[
     (Secrecy, Suspect, "no speak someone !may"),
     (Secrecy, Suspect, "cloak someone"),
@@ -34,7 +34,7 @@ pub(in super::super) const TOGETHER: &[(FindingRule, Weight, &str)] = &[
     (ToolOrder, Suspect, "others you"),
 ];
 
-/// Phrases to be found even when their letters are parted by spaces, signs or line breaks, or not parted at all.
+/// Phrases that are found even if their letters are separated by spaces, punctuation or line breaks, or not separated.
 pub(in super::super) const SPELT: &[(FindingRule, &str)] = &[
     (Override, "ignore previous instructions"),
     (Override, "ignore all previous"),

@@ -17,7 +17,7 @@ fn fed(pieces: impl IntoIterator<Item = Bytes>) -> SseParser {
     parser
 }
 
-/// The events of a stream in one piece, and the parser after them.
+/// Returns the events of a stream in one chunk, and the parser after them.
 fn read(stream: &[u8]) -> (Vec<SseEvent>, SseParser) {
     let mut parser = fed([Bytes::copy_from_slice(stream)]);
     let events = parser.by_ref().map(|event| event.expect("small events")).collect();
@@ -43,7 +43,7 @@ fn lines_end_in_three_ways_and_events_at_an_empty_one() {
     for unfinished in ["", "data: a", "data: a\n", "data: a\r\n", "data: a\nid: 1\n", ":", "\r"] {
         check(unfinished.as_bytes(), &[]);
     }
-    // A lone CR ends the line at once; nobody waits to see whether an LF follows.
+    // A lone CR ends the line immediately, without waiting for an LF.
     check(b"data: a\n\r", &[data("a")]);
 }
 
@@ -70,7 +70,7 @@ fn fields_are_read_as_the_standard_says() {
         ("id: 1\nid: 2\0\ndata: a\n\n", event(None, Some("1"), "a")),
         ("id: 1\nid\ndata: a\n\n", event(None, Some(""), "a")),
         ("data: ü — 日本\nevent: é\n\n", event(Some("é"), None, "ü — 日本")),
-        // A priming event: nothing but an id.
+        // A priming event: only an ID.
         ("id: 1\n\n", event(None, Some("1"), "")),
         ("id: 1\ndata:\n\n", event(None, Some("1"), "")),
         ("id: 1\nevent: x\n\n", event(Some("x"), Some("1"), "")),
@@ -80,7 +80,7 @@ fn fields_are_read_as_the_standard_says() {
     for nothing in ["event: x\n\n", "retry: 5\n\n", ": x\n\n", "foo: x\n\n", "foo\n\n", "id: \0\n\n", "\n"] {
         check(nothing.as_bytes(), &[]);
     }
-    // What an event said does not last.
+    // Fields do not carry over to the next event.
     check(b"event: x\nid: 1\n\ndata: a\n\n", &[event(Some("x"), Some("1"), ""), data("a")]);
     check(b"event: x\n\ndata: a\n\n", &[data("a")]);
 }
@@ -135,7 +135,7 @@ fn the_last_id_is_that_of_whole_events() {
     ] {
         assert_eq!(read(stream.as_bytes()).1.last_id(), expected, "{stream:?}");
     }
-    // Ids go by the events already given, not by what was pushed.
+    // The last ID follows the returned events, not the pushed bytes.
     let mut parser = fed([Bytes::from_static(b"id: 1\n\nid: 2\n\n")]);
     for expected in ["1", "2"] {
         parser.next().expect("an event").expect("a small one");
@@ -158,14 +158,14 @@ fn a_line_within_one_chunk_is_not_copied() {
     for event in events {
         assert!(inside.contains(&event.data.as_ptr()), "{event:?}");
     }
-    // Nor where other lines of the event came before or after.
+    // Nor if other lines of the event came in other chunks.
     let rest = Bytes::from(b"0\ndata: x\n".to_vec());
     let mut parser = fed([Bytes::from_static(b"id: 1"), rest.clone(), Bytes::from_static(b"\n")]);
     let event = parser.next().expect("an event").expect("a small one");
     assert_eq!((event.id.as_deref(), event.data.as_ptr()), (Some("10"), rest[8..].as_ptr()));
 }
 
-/// How far a stream gets with this limit: events given, and whether it failed.
+/// Parses a stream with this limit. Returns the number of events, and whether parsing failed.
 fn bounded(limit: usize, stream: &str) -> (usize, bool) {
     let verdicts = [stream.len().max(1), 1, 3].map(|size| {
         let mut parser = SseParser::new(limit);
@@ -193,7 +193,7 @@ fn bounds_hold_at_their_edge() {
         (10, "data: 12345\n\n", (0, true)),
         (10, "data: 12345", (0, true)),
         (10, "data: 1234\n\ndata: 12345\n\ndata: 1\n\n", (1, true)),
-        // Two lines of data and the break between them; then the line being read.
+        // Two lines of data and the line break between them, plus the current line.
         (11, "data: 123\ndata: 12\n\n", (1, false)),
         (10, "data: 123\ndata: 12\n\n", (0, true)),
         (11, "id: 1234567\ndata\n\n", (1, false)),
@@ -229,7 +229,7 @@ fn an_endless_line_or_event_stops_at_the_limit() {
 
 #[test]
 fn large_streams_take_linear_time() {
-    // Each would take hours if it were quadratic.
+    // Each would take hours with quadratic complexity.
     let empty = "\n".repeat(1_000_000) + &"data:\n\n".repeat(1_000_000);
     assert_eq!(read(empty.as_bytes()).0.len(), 1_000_000);
     let lines = "data: x\n".repeat(100_000) + "\n";

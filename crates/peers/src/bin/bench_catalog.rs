@@ -1,5 +1,5 @@
-//! The catalog of many servers: merging it, finding a name in it, changing one server of it; each beside a plain
-//! `HashMap` from names to tools that does the same. Prints one line of figures.
+//! Benchmark of the catalog of many servers: merge, name lookup and replacement of one server, each compared with a
+//! plain `HashMap` from names to tools. Prints one line of figures.
 
 #![allow(
     clippy::unwrap_used,
@@ -22,7 +22,7 @@ use wharf_wire::{ToolDefinition, View};
 const SERVERS: usize = 200;
 const TOOLS: usize = 50;
 
-/// What one server replaces by another version of itself.
+/// Index of the server that is replaced by a new version.
 const CHANGED: usize = SERVERS / 2;
 
 type Plain = HashMap<String, Arc<CatalogTool>>;
@@ -64,7 +64,7 @@ fn section(server: usize, listed: &Listed) -> Arc<Section> {
     Arc::new(Section::build(SectionParts { server, style, filter, trust: false, inspector: None, listed }))
 }
 
-/// What the tools of a server look like to whoever lists them.
+/// Returns the tool listing of one server.
 fn listed(version: usize) -> Listed {
     let definition = |tool: usize| {
         let text = json!({
@@ -89,7 +89,7 @@ fn merged(sections: &[Arc<Section>]) -> Catalog {
     Catalog::default().with_all(sections.iter().cloned())
 }
 
-/// As if the servers got ready one after the other, and somebody looked in between.
+/// Builds the catalog one server at a time, as if each published when it became ready.
 fn grown(sections: &[Arc<Section>]) -> Catalog {
     sections.iter().fold(Catalog::default(), |catalog, section| catalog.with(section.clone()))
 }
@@ -99,7 +99,7 @@ fn plain(sections: &[Arc<Section>]) -> Plain {
     tools.map(|tool| (tool.alias().to_string(), tool.clone())).collect()
 }
 
-/// A change of what others may be reading: a copy, and the change made in it.
+/// Copies the map and changes the copy, as concurrent readers require.
 fn plain_changed(plain: &Plain, old: &Section, new: &Section) -> Plain {
     let mut changed = plain.clone();
     for tool in &old.tools {
@@ -109,7 +109,7 @@ fn plain_changed(plain: &Plain, old: &Section, new: &Section) -> Plain {
     changed
 }
 
-/// Every name, in an order that follows neither table.
+/// Returns every name, in an order unrelated to either table.
 fn names(sections: &[Arc<Section>]) -> Vec<&str> {
     mixed(sections).map(|tool| &**tool.alias()).collect()
 }
@@ -119,11 +119,11 @@ fn ids(sections: &[Arc<Section>]) -> Vec<&ToolId> {
 }
 
 fn mixed(sections: &[Arc<Section>]) -> impl Iterator<Item = &Arc<CatalogTool>> {
-    // The step has no factor in common with the number of tools.
+    // The step is coprime to the number of tools.
     (0..SERVERS * TOOLS).map(|n| n * 7_919 % (SERVERS * TOOLS)).map(|at| &sections[at / TOOLS].tools[at % TOOLS])
 }
 
-/// One changed server leaves the others what they were, and every name is found.
+/// Checks that replacing one server shares the sections of all others, and that every name is found.
 fn check(catalog: &Catalog, changed: &Arc<Section>, names: &[&str]) {
     let after = catalog.with(changed.clone());
     let pairs = catalog.sections().iter().zip(after.sections());
@@ -134,7 +134,7 @@ fn check(catalog: &Catalog, changed: &Arc<Section>, names: &[&str]) {
     }
 }
 
-/// The median of how long it takes, in nanoseconds, of as many times as there is time for.
+/// Returns the median duration in nanoseconds, over as many runs as fit into `time`.
 fn median<T>(time: Duration, mut work: impl FnMut() -> T) -> f64 {
     let begun = Instant::now();
     let mut taken = Vec::new();

@@ -1,5 +1,5 @@
-//! The least a program can do that calls a tool over stdio: starts the server, introduces itself, calls `echo`, prints
-//! what came, and waits until the server is gone. No host, no guard, no limits.
+//! Minimal client that calls a tool over stdio: starts the server, initializes, calls `echo`, prints the result and
+//! waits for the server's exit. No host, no guard, no limits.
 //!
 //! `bench-cli-bare TEXT PROGRAM [ARGUMENT…]`
 
@@ -25,7 +25,7 @@ fn main() {
     server.wait().unwrap();
 }
 
-/// Both ends of a server.
+/// Both pipes of a server.
 struct Line {
     out: ChildStdin,
     back: BufReader<ChildStdout>,
@@ -36,7 +36,7 @@ impl Line {
         self.out.write_all(format!("{message}\n").as_bytes()).unwrap();
     }
 
-    /// Sends a request and reads until its answer.
+    /// Sends a request and reads until its response.
     fn ask(&mut self, id: u64, method: &str, params: Value) -> Value {
         self.say(&json!({ "jsonrpc": "2.0", "id": id, "method": method, "params": params }));
         loop {

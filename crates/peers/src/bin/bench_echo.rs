@@ -1,5 +1,4 @@
-//! The server that every benchmark client over stdio talks to: as fast as a pipe allows, and no
-//! faster than honest. It answers all complete lines it has with one write.
+//! The stdio server of all benchmark clients. It answers all complete lines in its buffer with one write.
 
 #![allow(
     clippy::disallowed_methods,
@@ -16,7 +15,7 @@ use wharf_peers::echo::{Era, answer};
 
 fn main() {
     let era = era();
-    // Unbuffered handles: the standard ones would copy, and flush at every line.
+    // Unbuffered handles: the standard ones copy, and flush at every line.
     let mut input = File::from(std::io::stdin().as_fd().try_clone_to_owned().unwrap());
     let mut output = File::from(std::io::stdout().as_fd().try_clone_to_owned().unwrap());
     let mut lines = Lines::new();
@@ -40,12 +39,12 @@ fn era() -> Era {
     }
 }
 
-/// What has been read and not yet been taken as lines.
+/// Input that was read but not yet consumed as lines.
 struct Lines {
     buffer: Vec<u8>,
-    /// Bytes of the buffer that were read.
+    /// Number of bytes read into the buffer.
     filled: usize,
-    /// Of those, bytes known to hold no line end.
+    /// Number of those bytes known to contain no line end.
     scanned: usize,
 }
 
@@ -54,7 +53,7 @@ impl Lines {
         Self { buffer: vec![0; 1 << 20], filled: 0, scanned: 0 }
     }
 
-    /// Reads once; false at the end of the input.
+    /// Reads once. Returns false at the end of the input.
     fn fill(&mut self, input: &mut File) -> bool {
         if self.filled == self.buffer.len() {
             self.buffer.resize(self.filled * 2, 0);

@@ -1,6 +1,6 @@
-//! What a call through the host allocates beyond the same call on its connection, by the size of its payload.
+//! Allocations of a call through the host, compared with the same call on its connection, by payload size.
 //!
-//! A program of its own, so that counting is in nobody's times.
+//! A separate program, so that counting does not affect timings.
 
 #![allow(clippy::print_stdout, clippy::unwrap_used, reason = "a benchmark prints and gives up on the first surprise")]
 
@@ -13,13 +13,13 @@ use wharf::{CallOptions, Connection, Host, Raw};
 use wharf_peers::{Flavour, InlineEcho, Kind, allow, answered, block_on, good_tool, named};
 
 const PAYLOADS: [usize; 3] = [64, 64 << 10, 1 << 20];
-/// Calls of each way, after as many that do not count.
+/// Measured calls of each kind, after the same number of warm-up calls.
 const CALLS: u64 = 200;
 
 static ALLOCATIONS: AtomicU64 = AtomicU64::new(0);
 static BYTES: AtomicU64 = AtomicU64::new(0);
 
-/// The system's allocator, counted.
+/// The system allocator with counters.
 struct Counting;
 
 #[global_allocator]
@@ -31,22 +31,22 @@ fn count(bytes: usize) {
 }
 
 #[expect(unsafe_code, reason = "only an allocator can count allocations")]
-// SAFETY: every method hands its arguments on to the system's allocator as they are.
+// SAFETY: every method passes its arguments unchanged to the system allocator.
 unsafe impl GlobalAlloc for Counting {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
         count(layout.size());
-        // SAFETY: the caller keeps the promises that the system's allocator asks for.
+        // SAFETY: the caller upholds the contract of the system allocator.
         unsafe { System.alloc(layout) }
     }
 
     unsafe fn dealloc(&self, place: *mut u8, layout: Layout) {
-        // SAFETY: `place` came from the same allocator, with the same layout.
+        // SAFETY: `place` came from the same allocator with the same layout.
         unsafe { System.dealloc(place, layout) }
     }
 
     unsafe fn realloc(&self, place: *mut u8, layout: Layout, size: usize) -> *mut u8 {
         count(size);
-        // SAFETY: `place` came from the same allocator, with the same layout.
+        // SAFETY: `place` came from the same allocator with the same layout.
         unsafe { System.realloc(place, layout, size) }
     }
 }
@@ -75,7 +75,7 @@ async fn measure() {
     println!("{}", json!(rows));
 }
 
-/// Allocations and bytes of one call through the host.
+/// Returns allocations and bytes per call through the host.
 async fn through(host: &Host, arguments: &Raw) -> (f64, f64) {
     let tool = good_tool(0, "echo");
     let before = counted();
@@ -85,7 +85,7 @@ async fn through(host: &Host, arguments: &Raw) -> (f64, f64) {
     since(before)
 }
 
-/// Allocations and bytes of one call on the connection.
+/// Returns allocations and bytes per call on the connection.
 async fn direct(connection: &Connection, arguments: &Raw) -> (f64, f64) {
     let before = counted();
     for _ in 0..CALLS {

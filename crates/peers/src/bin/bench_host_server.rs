@@ -1,7 +1,7 @@
-//! A server to be started fifty times at once: cheap, and as good or as bad as its first argument says.
+//! Lightweight server for starting many instances at once. The first argument selects its behaviour.
 //!
-//! Its second argument, if there is one, is a file to which each start adds a line. A good server has the tools `echo`,
-//! `hold`, which is never answered, and `held`, which says how many calls of `hold` there were.
+//! The optional second argument is a file to which each start appends a line. A healthy server has the tools `echo`,
+//! `hold`, which is never answered, and `held`, which returns the number of `hold` calls.
 
 #![allow(
     clippy::disallowed_methods,
@@ -20,9 +20,9 @@ use memchr::memmem;
 use serde_json::{Value, json};
 use wharf_peers::echo::{Era, answer};
 
-/// How long a server that crashes lasts.
+/// Uptime of a crashing server.
 const SHORT: Duration = Duration::from_millis(50);
-/// How long a slow server takes.
+/// Startup delay of a slow server.
 const LONG: Duration = Duration::from_secs(10);
 
 fn main() {
@@ -55,7 +55,7 @@ fn leave_soon() {
     });
 }
 
-/// Answers line by line; `ready` runs once, after the first answer.
+/// Answers line by line. `ready` runs once, after the first response.
 fn serve(ready: fn()) {
     let (mut input, mut output) = (BufReader::new(std::io::stdin()), std::io::stdout());
     let mut ready = Some(ready);

@@ -1,5 +1,5 @@
-//! The limit over HTTP: what a keep-alive client on the same HTTP library reaches when it sends what our
-//! own client sends, reads what comes to its end, and looks for nothing in it.
+//! The HTTP limit: a keep-alive client on the same HTTP library that sends the same requests as this client and reads
+//! the responses without parsing them.
 
 #![allow(clippy::unwrap_used, reason = "a benchmark gives up on the first surprise")]
 
@@ -20,7 +20,7 @@ fn main() {
 
 async fn measure(options: Options) {
     let server = HttpServer::start(&options);
-    // As `wharf-net` has it, where that shows.
+    // Same settings as `wharf-net`, as far as they affect the measurement.
     let client = Client::builder().no_proxy().redirect(redirect::Policy::none()).tcp_nodelay(true).build().unwrap();
     let bare = Arc::new(Bare { client, url: server.url.parse().unwrap(), template: Template::new(&options) });
     bare.check(&options).await;
@@ -54,7 +54,7 @@ impl Bare {
         request.header("mcp-method", "tools/call").header("mcp-name", "echo").send().await.unwrap()
     }
 
-    /// The one answer that is looked at.
+    /// Makes one call and verifies its response.
     async fn check(&self, options: &Options) {
         let response = self.send().await;
         assert!(response.status().is_success(), "{}", response.status());

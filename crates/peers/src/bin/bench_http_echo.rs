@@ -1,8 +1,8 @@
-//! The server that every benchmark client over HTTP talks to, in either era: hyper and nothing else,
-//! on one thread. It answers with JSON, or with a stream of one event.
+//! The HTTP server of all benchmark clients, for either era: plain hyper on one thread. It answers with JSON, or with
+//! an SSE stream of one event.
 //!
-//! It says where it listens when it starts, and how many connections it has accepted and requests it has
-//! had when it ends, which is when its standard input does.
+//! It prints its address at startup, and the number of accepted connections and requests at exit. It exits when its
+//! standard input ends.
 
 #![allow(
     clippy::disallowed_methods,
@@ -32,14 +32,14 @@ use wharf_peers::echo::{Era, answer};
 
 const USAGE: &str = "usage: bench-http-echo [--answers json|sse] [--era modern|legacy]";
 
-/// What the server is to do.
+/// Command-line options.
 #[derive(Clone, Copy)]
 struct Manner {
     answers: Answers,
     era: Era,
 }
 
-/// What it has seen so far.
+/// Counters of connections and requests.
 #[derive(Default)]
 struct Seen {
     connections: AtomicUsize,
@@ -95,7 +95,7 @@ async fn converse(stream: TcpStream, manner: Manner, seen: Arc<Seen>) {
         seen.requests.fetch_add(1, Ordering::Relaxed);
         async move { Ok::<_, Infallible>(respond(request, manner).await) }
     });
-    // A client that goes away is no news.
+    // Ignore disconnects.
     let _ = http1::Builder::new().serve_connection(TokioIo::new(stream), service).await;
 }
 
@@ -141,7 +141,7 @@ fn status(status: StatusCode) -> Response<Once> {
     response
 }
 
-/// A body in one piece. A stream does not say how long it is, as it would not know.
+/// A body in one piece. A stream reports no size.
 struct Once {
     bytes: Bytes,
     sized: bool,

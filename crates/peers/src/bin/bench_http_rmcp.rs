@@ -1,4 +1,4 @@
-//! The Rust SDK's client over Streamable HTTP, measured: one pooled HTTP client, set like the others'.
+//! Benchmark of the Rust SDK's client over Streamable HTTP, with one pooled HTTP client configured like the others'.
 
 #![allow(clippy::unwrap_used, reason = "a benchmark gives up on the first surprise")]
 
@@ -22,7 +22,7 @@ async fn measure(options: Options) {
     let server = HttpServer::start(&options);
     let client = Client::builder().no_proxy().redirect(redirect::Policy::none()).tcp_nodelay(true).build().unwrap();
     let mut config = StreamableHttpClientTransportConfig::with_uri(server.url.as_str());
-    // By itself it would have no more than sixteen requests under way.
+    // The default limit is sixteen concurrent requests.
     config.max_concurrent_requests = options.conc.max(config.max_concurrent_requests);
     let transport = StreamableHttpClientTransport::with_client(client, config);
     let lifecycle =

@@ -1,4 +1,4 @@
-//! Our own client over Streamable HTTP, measured: deadline, progress, `_meta` and the check of `resultType` all on.
+//! Benchmark of this client over Streamable HTTP, with deadline, progress, `_meta` and the `resultType` check enabled.
 
 #![allow(
     clippy::unwrap_used,
@@ -50,7 +50,7 @@ async fn measure(options: Options) {
     report.seen(server.stop()).print();
 }
 
-/// An account that nobody has ever logged in to, in a file that is not there.
+/// Returns an account without a login, backed by a file that does not exist.
 fn account(server: &HttpServer) -> Arc<dyn Authorizer> {
     let vault = Arc::new(FileVault::new(std::env::temp_dir().join(format!("wharf-bench-{}.json", std::process::id()))));
     let key = AccountKey { server: "bench".to_owned(), account: String::new() };
@@ -63,7 +63,7 @@ async fn open(server: &HttpServer, tap: Option<Arc<dyn Tap>>, authorizer: Option
     connect_http(&HttpSpec::new(server.url.parse().unwrap()), options).await.unwrap()
 }
 
-/// Prints the very body a call sends, with `{id}` and `{text}` where those stand.
+/// Prints the body of a call, with `{id}` and `{text}` as placeholders.
 async fn print_template(mut options: Options) {
     #[derive(Default)]
     struct Last(Mutex<String>);

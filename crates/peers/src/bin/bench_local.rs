@@ -1,6 +1,6 @@
-//! Our own client and a server in its own process, measured together: what a call costs without a pipe.
+//! Benchmark of this client with an in-process server: the cost of a call without a pipe.
 //!
-//! The server's work is in the figures too, which in the other clients' is in a process of its own.
+//! The figures include the server's work, which for the other clients happens in a separate process.
 
 #![allow(clippy::unwrap_used, reason = "a benchmark gives up on the first surprise")]
 

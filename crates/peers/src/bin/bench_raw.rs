@@ -1,8 +1,8 @@
-//! The limit: what the pipes and the server allow when the client does nothing but move bytes.
+//! The stdio limit: throughput of the pipes and the server with a client that only moves bytes.
 //!
-//! It sends, byte for byte, the request lines of the client it is compared with, and counts
-//! line ends as answers. One caller writes and reads in turn, blocking; several are a window of
-//! requests kept full by one thread with `poll`.
+//! It sends the same request lines, byte for byte, as the client it is compared with, and counts line ends as
+//! responses. A single caller writes and reads in turn, blocking. Several callers are a window of requests that one
+//! thread keeps full with `poll`.
 
 #![allow(clippy::unwrap_used, reason = "a benchmark gives up on the first surprise")]
 
@@ -37,7 +37,7 @@ struct Server {
     stdin: ChildStdin,
     stdout: ChildStdout,
     request: Template,
-    /// Answers pass through here and are not kept; only the first is looked at.
+    /// Receive buffer; only the first response is inspected.
     inbox: Vec<u8>,
 }
 
@@ -52,7 +52,7 @@ impl Server {
         Self { child, stdin, stdout, request: Template::new(options), inbox }
     }
 
-    /// Makes one call and sees that its answer is one, before anything is timed.
+    /// Makes one call and verifies its response, before timing.
     fn check(&mut self, options: &Options) {
         let length = self.call(&mut Vec::new());
         let expected = format!(r#""text":"{}""#, options.text());
@@ -60,7 +60,7 @@ impl Server {
         assert!(found.is_some(), "the server did not echo the text");
     }
 
-    /// Writes one request and reads its answer; gives the answer's length.
+    /// Writes one request and reads its response. Returns the length of the response.
     fn call(&mut self, line: &mut Vec<u8>) -> usize {
         line.clear();
         self.request.append(line);
@@ -126,15 +126,15 @@ enum Limit {
     Calls(usize),
 }
 
-/// So many requests in flight, answered in the order in which they were sent.
+/// A window of requests in flight, answered in order.
 struct Window<'a> {
     server: &'a mut Server,
     width: usize,
-    /// When each unanswered request was due; the last `waiting` of them are not in `out` yet.
+    /// Time at which each unanswered request was due. The last `waiting` of them are not yet in `out`.
     sent: VecDeque<Instant>,
     waiting: usize,
-    /// About a pipe full of requests, refilled when it has all been written: small requests
-    /// share a write, large ones do not pile up.
+    /// About one pipe capacity of requests, refilled after it is written: small requests share a write, large ones do
+    /// not accumulate.
     out: Vec<u8>,
     written: usize,
     latencies: Vec<u64>,
@@ -153,7 +153,7 @@ impl<'a> Window<'a> {
         }
     }
 
-    /// Keeps the window full until the limit, then waits for what is still under way.
+    /// Keeps the window full until the limit, then waits for pending requests.
     fn run(&mut self, limit: Limit) {
         let mut begun = 0;
         loop {
@@ -184,7 +184,7 @@ impl<'a> Window<'a> {
         }
     }
 
-    /// Makes sure that there is something to write; false when all has been written.
+    /// Ensures that there is data to write. Returns false when everything has been written.
     fn refill(&mut self) -> bool {
         if self.written == self.out.len() {
             self.out.clear();
@@ -198,7 +198,7 @@ impl<'a> Window<'a> {
         !self.out.is_empty()
     }
 
-    /// Reads once; false when there was nothing to read.
+    /// Reads once. Returns false if no data is available.
     fn read(&mut self) -> bool {
         let count = match self.server.stdout.read(&mut self.server.inbox) {
             Ok(count) => count,

@@ -1,4 +1,4 @@
-//! The Rust SDK's client, measured: starts the echo server as a child and calls its tool.
+//! Benchmark of the Rust SDK's client: starts the echo server as a child and calls its tool.
 
 #![allow(clippy::unwrap_used, reason = "a benchmark gives up on the first surprise")]
 
@@ -24,8 +24,8 @@ async fn measure(options: Options) {
     let service = ().serve_with_lifecycle(transport, lifecycle).await.unwrap();
     let peer = service.peer().clone();
     let text: Arc<str> = options.text().into();
-    // `call_tool_once` is the SDK's cheapest typed call: the convenience above it clones the
-    // arguments to be able to ask again.
+    // `call_tool_once` is the SDK's cheapest typed call: the convenience method above it clones the arguments for a
+    // possible retry.
     let report = drive("rmcp", &options, move || {
         let (peer, text) = (peer.clone(), text.clone());
         async move {

@@ -1,4 +1,4 @@
-//! Our own client, measured: deadline, progress, `_meta` and the check of `resultType` all on.
+//! Benchmark of this client, with deadline, progress, `_meta` and the `resultType` check enabled.
 
 #![allow(
     clippy::unwrap_used,
@@ -47,13 +47,13 @@ async fn measure(options: Options) {
 async fn open(program: std::ffi::OsString, tap: Option<Arc<dyn Tap>>) -> Connection {
     let mut options = ConnectOptions::default();
     options.surroundings = Surroundings { env: std::env::vars_os().collect(), cwd: std::env::current_dir().unwrap() };
-    // By its path: under valgrind, which counts instructions, `/proc/self/exe` is valgrind.
+    // By path: under valgrind, `/proc/self/exe` is valgrind.
     options.guard = GuardProgram::At(std::env::current_exe().unwrap());
     options.tap = tap;
     connect(&StdioSpec { program, ..StdioSpec::default() }, options).await.unwrap()
 }
 
-/// Prints the very line a call sends, with `{id}` and `{text}` where those stand.
+/// Prints the line of a call, with `{id}` and `{text}` as placeholders.
 async fn print_template() {
     #[derive(Default)]
     struct Last(Mutex<String>);

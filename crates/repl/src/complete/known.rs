@@ -1,17 +1,17 @@
-//! What servers offer, as far as it can be typed.
+//! Names offered by servers, as used for completion.
 
 use wharf::Host;
 use wharf::catalog::Section;
 
-/// What is known, server by server.
+/// Completable names, per server.
 #[derive(Debug, Default)]
 pub struct Known(pub Vec<KnownServer>);
 
-/// What one server offers. Untrusted, but for its name.
+/// Names offered by one server. Untrusted, except for the server's name.
 #[derive(Debug, Default)]
 pub struct KnownServer {
     pub name: String,
-    /// As they are shown to people.
+    /// Tool names as displayed.
     pub tools: Vec<String>,
     pub prompts: Vec<KnownPrompt>,
     pub resources: Vec<String>,
@@ -25,11 +25,11 @@ pub struct KnownPrompt {
 }
 
 impl Known {
-    /// Looks at what a host knows now.
+    /// Collects the names currently in a host's catalog.
     pub fn of(host: &Host) -> Self {
         let catalog = host.catalog();
         let server = |name: String| match catalog.section(&name) {
-            // Nothing that rules deny is offered, nor is its server asked for arguments of it.
+            // Names denied by rules are not offered, and their server is not asked for argument values.
             Some(section) if host.denial_of(&name).is_some() => KnownServer {
                 prompts: Vec::new(),
                 resources: Vec::new(),
@@ -50,7 +50,7 @@ impl Known {
         self.0.iter().map(|server| server.name.as_str())
     }
 
-    /// The servers that are meant: one, or all where none was named.
+    /// Returns the named server, or all servers without a name.
     pub fn of_server<'a>(&'a self, name: Option<&'a str>) -> impl Iterator<Item = &'a KnownServer> {
         self.0.iter().filter(move |server| name.is_none_or(|name| server.name == name))
     }

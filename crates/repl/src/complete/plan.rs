@@ -1,4 +1,4 @@
-//! From what was typed to what may follow: pure, over the commands' own grammar and what is known of servers.
+//! Computes the completion of a line: pure, from the command grammar and the known server names.
 
 use clap::{Arg, Command};
 
@@ -7,18 +7,18 @@ use super::template::{Progress, progress};
 use super::{Candidate, Other, starting_with};
 use wharf_terminal::command_words::{option, positional};
 
-/// What to put in the place of a line's end.
+/// A planned completion of the end of a line.
 #[derive(Debug)]
 pub struct Plan<'a> {
-    /// Where that end begins, in bytes.
+    /// Byte offset of the text to replace.
     pub start: usize,
     pub sought: Sought<'a>,
 }
 
-/// What is looked for.
+/// Source of the candidates.
 #[derive(Debug)]
 pub enum Sought<'a> {
-    /// These.
+    /// These candidates.
     Names(Vec<Candidate>),
     Others {
         kind: Other,
@@ -27,7 +27,7 @@ pub enum Sought<'a> {
     Values(Values<'a>),
 }
 
-/// What a server is asked for.
+/// A completion request to a server.
 #[derive(Debug)]
 pub struct Values<'a> {
     pub server: &'a str,
@@ -35,12 +35,12 @@ pub struct Values<'a> {
     pub argument: &'a str,
     pub value: &'a str,
     pub given: Vec<(String, String)>,
-    /// What stands around a value.
+    /// Text around the value.
     head: String,
     tail: &'a str,
 }
 
-/// Whose argument it is.
+/// The prompt or template that has the argument.
 #[derive(Debug)]
 pub enum Owner<'a> {
     Prompt(&'a str),
@@ -57,7 +57,7 @@ impl Values<'_> {
     }
 }
 
-/// Looks at what was typed up to the cursor; nothing where there is nothing to say.
+/// Plans the completion of the text before the cursor, or returns `None` if there is none.
 pub fn plan<'a>(grammar: &Command, known: &'a Known, typed: &'a str) -> Option<Plan<'a>> {
     let start =
         typed.rfind(char::is_whitespace).map_or(0, |at| at + typed[at..].chars().next().map_or(0, char::len_utf8));
@@ -71,7 +71,7 @@ pub fn plan<'a>(grammar: &Command, known: &'a Known, typed: &'a str) -> Option<P
     Some(Plan { start, sought })
 }
 
-/// `@server:uri`, which may stand anywhere.
+/// Completes `@server:uri`, which may occur anywhere.
 fn reference<'a>(known: &'a Known, word: &'a str) -> Option<Sought<'a>> {
     let Some((name, uri)) = word.split_once(':') else {
         let has_any = |server: &&KnownServer| !server.resources.is_empty() || !server.templates.is_empty();
@@ -115,7 +115,7 @@ fn commands(command: &Command, word: &str, before: &str) -> Vec<Candidate> {
     starting_with(word, shown).map(|name| Candidate::word(&format!("{before}{name}"))).collect()
 }
 
-/// What has been said before the word that is being typed.
+/// Arguments parsed before the word being typed.
 #[derive(Default)]
 struct Said<'a> {
     server: Option<&'a str>,
@@ -124,7 +124,7 @@ struct Said<'a> {
     position: usize,
 }
 
-/// Walks along the words of a command to the one that is being typed.
+/// Parses the words of a command up to the one being typed.
 fn words<'a>(grammar: &Command, known: &'a Known, before: &'a str, word: &'a str) -> Option<Sought<'a>> {
     let (mut command, mut said) = (grammar, Said::default());
     let mut rest = before.split_whitespace();
@@ -132,7 +132,7 @@ fn words<'a>(grammar: &Command, known: &'a Known, before: &'a str, word: &'a str
         if let Some(option) = earlier.strip_prefix('-').and_then(|_| option(grammar, command, earlier)) {
             let Some(_value) = rest.next() else { return slot(option, known, &said, word) };
         } else if earlier.starts_with('-') {
-            // A switch, or nothing that is known.
+            // A switch, or an unknown option.
         } else if let Some(inner) = command.find_subcommand(earlier) {
             (command, said) = (inner, Said::default());
         } else {
@@ -156,7 +156,7 @@ fn words<'a>(grammar: &Command, known: &'a Known, before: &'a str, word: &'a str
     }
 }
 
-/// Takes in a word that stands for an argument.
+/// Records a positional argument.
 fn hear<'a>(command: &Command, said: &mut Said<'a>, word: &'a str) {
     match positional(command, said.position).map(value_name).as_deref() {
         Some("SERVER") => said.server = Some(word),
@@ -166,7 +166,7 @@ fn hear<'a>(command: &Command, said: &mut Said<'a>, word: &'a str) {
     said.position += 1;
 }
 
-/// What an argument takes, by the name of its value.
+/// Returns the candidates of an argument by its value name.
 fn slot<'a>(argument: &Arg, known: &'a Known, said: &Said<'a>, word: &'a str) -> Option<Sought<'a>> {
     let servers = || known.of_server(said.server);
     let names = |names: &mut dyn Iterator<Item = &'a str>| {
@@ -186,7 +186,7 @@ fn slot<'a>(argument: &Arg, known: &'a Known, said: &Said<'a>, word: &'a str) ->
     }
 }
 
-/// `name=value`, for a prompt.
+/// Completes `name=value` of a prompt.
 fn prompt_argument<'a>(
     server: &'a KnownServer,
     prompt: &'a KnownPrompt,
@@ -249,7 +249,7 @@ mod tests {
         ])
     }
 
-    /// The line with each candidate in its place.
+    /// Checks the line with each candidate inserted.
     #[track_caller]
     fn check(typed: &str, expected: &[&str]) {
         let (grammar, known) = (grammar(), known());

@@ -1,28 +1,28 @@
-//! A resource template that is being filled in.
+//! Matching of a partially typed URI against a resource template.
 
-/// Where typing has got to in a template.
+/// Position of the typed text in a template.
 #[derive(Debug, PartialEq, Eq)]
 pub enum Progress<'a> {
-    /// In its text: it goes on up to here.
+    /// Inside literal text; holds the rest of the literal.
     Text(&'a str),
-    /// In the value of a variable.
+    /// Inside the value of a variable.
     Value(Value<'a>),
 }
 
 #[derive(Debug, PartialEq, Eq)]
 pub struct Value<'a> {
     pub variable: &'a str,
-    /// What was typed before the value.
+    /// Text typed before the value.
     pub before: &'a str,
-    /// What was typed of the value.
+    /// The part of the value typed so far.
     pub value: &'a str,
-    /// The text of the template that follows.
+    /// Literal text that follows the variable.
     pub after: &'a str,
-    /// The variables before it.
+    /// Values of the preceding variables.
     pub given: Vec<(String, String)>,
 }
 
-/// Finds out how far a text fills in a template; nothing where it is none of it.
+/// Returns the position of a typed text in a template, or `None` if it does not match.
 pub fn progress<'a>(template: &'a str, typed: &'a str) -> Option<Progress<'a>> {
     let (mut rest, mut text_end, mut given) = (typed, 0, Vec::new());
     loop {
@@ -46,7 +46,7 @@ pub fn progress<'a>(template: &'a str, typed: &'a str) -> Option<Progress<'a>> {
     }
 }
 
-/// The variable of an expression, where it is a single one that stands for a text (RFC 6570, levels 1 and 2).
+/// Returns the variable of an expression that is a single simple or reserved expansion (RFC 6570, levels 1 and 2).
 fn name(expression: &str) -> Option<&str> {
     let name = expression.strip_prefix('+').unwrap_or(expression);
     let plain = |letter: char| letter.is_alphanumeric() || "_.%".contains(letter);

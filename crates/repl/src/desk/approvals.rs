@@ -1,4 +1,4 @@
-//! Servers that a project brings along: looked at, asked about and approved as `wharf approve` does.
+//! Approval of project servers, with the same checks and storage as `wharf approve`.
 
 use std::sync::Arc;
 
@@ -13,18 +13,18 @@ use wharf_terminal::failure::{Failure, render};
 use wharf_terminal::question::ApprovalTalk;
 use wharf_terminal::session::Session;
 
-/// What was said about a server, and whether a yes could be kept.
+/// Answer about a server, and the result of saving an approval.
 pub struct Decided {
     waiting: Waiting,
     outcome: Result<Consent, Failure>,
 }
 
-/// Whether two are the same entry of the same file, whatever it says by now.
+/// Reports whether two entries are the same entry of the same file, regardless of their content.
 pub fn is_same_entry(one: &Configured, other: &Configured) -> bool {
     (&one.name, one.layer, &one.place.file) == (&other.name, other.layer, &other.place.file)
 }
 
-/// Looks for those of some servers that wait for approval. Blocks when it is called.
+/// Returns a function that finds the servers that need approval. Calling it blocks.
 pub fn finder(
     session: &Session,
     servers: Vec<Configured>,
@@ -38,7 +38,7 @@ pub fn finder(
     }
 }
 
-/// The question about a server, and what is done when it was answered.
+/// Returns the question about a server, and a future that handles the answer.
 pub fn asked(session: &Session, waiting: Waiting) -> (Box<dyn Open>, impl Future<Output = Decided> + use<>) {
     let (reply, answer) = AskReply::pair();
     let name = waiting.server.name.as_str();
@@ -66,7 +66,7 @@ async fn keep(waiting: Waiting, approvals: Result<Approvals, Failure>) -> Decide
     keeping.await.expect("approving panics nowhere, and nobody aborts what cannot be aborted")
 }
 
-/// Says what came of it; gives the server's name where it is approved now.
+/// Prints the result. Returns the server's name if it is now approved.
 pub fn told(console: &Console, decided: Decided) -> Option<String> {
     let Decided { waiting, outcome } = decided;
     let name = &waiting.server.name;

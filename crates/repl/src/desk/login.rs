@@ -1,4 +1,4 @@
-//! Logging in at a server because somebody said so: the page is shown at the desk before it is opened.
+//! Login requested by the user: the page is shown as a question before it is opened.
 
 use std::sync::Arc;
 
@@ -14,13 +14,13 @@ use wharf_terminal::fleet::Fleet;
 use wharf_terminal::login_errors::explained;
 use wharf_terminal::style::{GOOD, NAME, paint};
 
-/// A visitor that asks at the desk before each page.
+/// Returns a visitor that asks for consent before each page.
 pub fn visitor(fleet: &Fleet<'_>, server: &str, slot: Slot) -> Arc<dyn Visitor> {
     let visitor = accounts::visitor(fleet.session, &fleet.login_of(server), Showing::Agreed);
     Arc::new(Asking { visitor, slot, server: server.to_owned() })
 }
 
-/// What came of a login, in words.
+/// Formats the result of a login.
 pub fn told(server: &str, outcome: Result<(), HostError>) -> String {
     let name = Untrusted::new(server);
     match outcome {
@@ -70,7 +70,7 @@ impl Visit for AskingVisit {
 }
 
 impl Slot {
-    /// Asks whether a page may be opened. Dropped while it waits, the question is withdrawn.
+    /// Asks for consent to open a page. Dropping the future withdraws the question.
     async fn agrees(&self, server: &str, page: &Page) -> Consent {
         let Ok(server) = ServerName::new(server) else { return Consent::Refused };
         let mut ask = LoginAsk::new(server, page.url.as_str(), page.issuer.as_str());
@@ -89,7 +89,7 @@ mod tests {
     use tokio::sync::mpsc;
     use wharf_auth::LoginError;
 
-    /// A page that somebody comes back from at once.
+    /// A visit that returns immediately.
     struct Open;
 
     impl Visit for Open {

@@ -1,35 +1,35 @@
-//! How often a project's changes may put questions about its servers.
+//! Rate limit for approval questions caused by project changes.
 
 use std::collections::VecDeque;
 use std::time::Duration;
 
 use tokio::time::Instant;
 
-/// Changes within [`PERIOD`] that are asked about.
+/// Maximum number of changes within [`PERIOD`] that ask a question.
 const MAX_CHANGES: usize = 3;
 const PERIOD: Duration = Duration::from_secs(60);
 
-/// Counts changes, so that a file that is rewritten again and again does not ask again and again.
+/// Rate limiter: a file that is rewritten repeatedly does not ask repeatedly.
 #[derive(Debug, Default)]
 pub struct ChangePace {
-    /// When changes were asked about.
+    /// Times of the recent questions.
     asked: VecDeque<Instant>,
     is_paused: bool,
 }
 
-/// What becomes of a change.
+/// Decision about a change.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ChangeFate {
-    /// It is asked about.
+    /// Ask the question.
     Asked,
-    /// It is not asked about, and the person has to be told so.
+    /// Do not ask, and notify the user.
     Paused,
-    /// It is not asked about, as the person knows.
+    /// Do not ask. The user has been notified.
     StillPaused,
 }
 
 impl ChangePace {
-    /// Decides about a change that happens now.
+    /// Decides about a change at `now`.
     pub fn decide(&mut self, now: Instant) -> ChangeFate {
         while self.asked.front().is_some_and(|asked| now.duration_since(*asked) >= PERIOD) {
             self.asked.pop_front();

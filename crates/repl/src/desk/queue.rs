@@ -1,4 +1,4 @@
-//! Questions in the order in which they came; the first is on the table.
+//! FIFO queue of questions. The first one is open.
 
 use std::collections::VecDeque;
 use std::future::poll_fn;
@@ -12,58 +12,58 @@ use wharf_terminal::editor::Field;
 use wharf_terminal::question::{Heard, Talk, Turn};
 use wharf_terminal::style::{NAME, QUIET, paint};
 
-/// A question, and whoever waits for its answer.
+/// A question with its pending answer.
 pub trait Open: Send {
-    /// Who asks, escaped.
+    /// Name of the requesting server, escaped.
     fn server(&self) -> &str;
 
-    /// Its first words.
+    /// Returns the opening text.
     fn begin(&self) -> String;
 
-    /// Takes a line; gives what is said next, or nothing where it was the answer.
+    /// Handles a line. Returns the next text, or `None` if the question is answered.
     fn hear(&mut self, heard: Heard) -> Option<String>;
 
     fn field(&self) -> Field;
 
-    /// Whether nobody waits for the answer any more; wakes the task when that comes to be.
+    /// Polls for withdrawal: ready once the receiver of the answer is gone.
     fn poll_withdrawn(&mut self, context: &mut Context<'_>) -> Poll<()>;
 
     fn is_wanted(&self) -> bool;
 }
 
-/// A talk with the one who waits for what it comes to.
+/// A dialog with the receiver of its answer.
 pub struct Question<T: Talk> {
     server: String,
     talk: T,
-    /// Gone when it was answered.
+    /// `None` once answered.
     reply: Option<AskReply<T::Answer>>,
     then: Option<Then<T::Answer>>,
 }
 
-/// What is done before an answer is given.
+/// Callback that runs before the answer is delivered.
 type Then<A> = Box<dyn FnOnce(&A) + Send>;
 
-/// The questions that wait.
+/// The pending questions.
 #[derive(Default)]
 pub struct Queue {
     open: VecDeque<Box<dyn Open>>,
 }
 
-/// What is to be said.
+/// Text to print after an operation of the queue.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Said {
     pub text: String,
-    /// Whether something else is asked than before, or nothing any more.
+    /// True if another question is open now, or none is.
     pub is_table_changed: bool,
 }
 
 impl<T: Talk> Question<T> {
-    /// Takes the server's name as it is.
+    /// Creates a question. The server's name is unescaped.
     pub fn new(server: &str, talk: T, reply: AskReply<T::Answer>) -> Self {
         Self { server: Untrusted::new(server).to_string(), talk, reply: Some(reply), then: None }
     }
 
-    /// The same; this is done before the answer is given.
+    /// Sets a callback to run before the answer is delivered.
     pub fn then(self, then: impl FnOnce(&T::Answer) + Send + 'static) -> Self {
         Self { then: Some(Box::new(then)), ..self }
     }
@@ -120,7 +120,7 @@ where
     }
 }
 
-/// The words above the line on which the answer is typed.
+/// Formats the text above the input line.
 fn asked(say: &str, prompt: &str) -> String {
     let gap = if say.is_empty() { "" } else { "\n" };
     format!("{say}{gap}{}", prompt.trim_end())
@@ -135,7 +135,7 @@ impl Queue {
         self.open.front().map(|question| question.field())
     }
 
-    /// Puts a question behind the others. It is only counted as long as another one is on the table.
+    /// Appends a question. If another one is open, only the number of waiting questions is shown.
     pub fn put(&mut self, question: Box<dyn Open>) -> Said {
         self.open.push_back(question);
         match self.open.len() {
@@ -144,7 +144,7 @@ impl Queue {
         }
     }
 
-    /// Takes a line for the question on the table. What was typed for one that nobody waits for answers none.
+    /// Passes a line to the open question. A line for a withdrawn question is discarded.
     pub fn hear(&mut self, heard: Heard) -> Said {
         let Some(question) = self.open.front_mut() else {
             return Said { text: String::new(), is_table_changed: false };
@@ -161,7 +161,7 @@ impl Queue {
         }
     }
 
-    /// Waits until nobody waits for some question any more, and takes it off. Dropped while it waits, nothing is lost.
+    /// Waits until a question is withdrawn and removes it. Cancel-safe.
     pub async fn withdrawn(&mut self) -> Said {
         let open = &mut self.open;
         let gone = poll_fn(|context| {
@@ -183,7 +183,7 @@ impl Queue {
         }
     }
 
-    /// What is on the table now, after some words.
+    /// Returns the open question's text, preceded by `words`.
     fn table(&self, words: String) -> Said {
         let question = self.open.front().map(|question| question.begin());
         let parts = [Some(words).filter(|words| !words.is_empty()), self.others(), question];
@@ -191,7 +191,7 @@ impl Queue {
         Said { text: parts.join("\n"), is_table_changed: true }
     }
 
-    /// How many wait besides.
+    /// Formats the number of further questions.
     fn others(&self) -> Option<String> {
         let others = match self.open.len().saturating_sub(1) {
             0 => return None,
@@ -210,7 +210,7 @@ mod tests {
 
     use wharf_terminal::question::ApprovalTalk;
 
-    /// A question that takes a yes or a no, and where the answer arrives.
+    /// Creates a yes-or-no question and the receiver of its answer.
     fn question(name: &str) -> (Box<dyn Open>, Receiver<Consent>) {
         let (reply, answer) = AskReply::pair();
         (Box::new(Question::new(name, ApprovalTalk::new(name, format!("about {name}")), reply)), answer)

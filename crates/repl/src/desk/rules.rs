@@ -1,4 +1,4 @@
-//! The rule that an "always" becomes, written where the user's rules stand.
+//! Writes the permission rule of an "always" answer to the user's configuration file.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -17,8 +17,8 @@ use wharf_terminal::session::Session;
 use wharf_terminal::shown_path::shown_path;
 use wharf_terminal::style::{GOOD, QUIET, paint};
 
-/// Takes the rules of a host and writes them to the user's own file, beside everything else. What cannot be written is
-/// said, and holds as long as the host runs.
+/// Returns a sink that appends a host's rules to the user's rule file and keeps its other content. A rule that cannot
+/// be written is reported and applies until the host stops.
 pub fn rule_sink(session: &Session) -> RuleSink {
     let (console, around) = (session.console.clone(), session.surroundings.clone());
     let (places, file) = (session.configuration.places.clone(), file(session));
@@ -30,7 +30,7 @@ pub fn rule_sink(session: &Session) -> RuleSink {
     })
 }
 
-/// Where such a rule is written; nowhere without a home.
+/// Returns the rule file, or `None` without a user configuration directory.
 pub fn file(session: &Session) -> Option<PathBuf> {
     let file = session.configuration.config().ok().map(|config| config.settings.rule_file.clone());
     file.filter(|file| !file.as_os_str().is_empty())

@@ -1,4 +1,4 @@
-//! A server that wants to use the model: the person looks at what goes in, and again at what comes out.
+//! Sampling: the user reviews the prompt, and then the response.
 
 use std::sync::Arc;
 
@@ -15,13 +15,13 @@ use wharf_terminal::console::Console;
 use wharf_terminal::failure::chain;
 use wharf_terminal::question::{SamplingTalk, Wanted};
 
-/// What a model said.
+/// Response of the model.
 struct Answer {
     text: String,
     stop: Stop,
 }
 
-/// Carries a request to its end and answers it. A server that does not wait any more ends it at once.
+/// Handles a sampling request and replies. Ends immediately if the server withdraws the request.
 pub async fn sample(
     slot: &Slot,
     console: &Console,
@@ -50,7 +50,7 @@ async fn answer(slot: &Slot, console: &Console, model: &Model, ask: &SamplingAsk
     agreed(slot.put(server, SamplingTalk::before(&wanted, room())).await)?;
     let limit = u32::try_from(request.max_tokens).unwrap_or(u32::MAX).max(1);
     let answer = generate(&model.clone().limited_to(limit), &conversation).await.map_err(|error| {
-        // What went wrong is the person's business: it may say where the model is, and how it is paid for.
+        // The details go only to the user: they may reveal the endpoint or billing.
         let (name, why) = (Untrusted::new(server), Untrusted::new(chain(&error)));
         console.warn(format_args!("the model could not answer {name}: {}", why.shortened(500)));
         NotSampled::Failed("the model could not be asked".to_owned())
@@ -82,7 +82,7 @@ async fn generate(model: &Model, conversation: &Conversation) -> Result<Answer, 
     Ok(answer)
 }
 
-/// A `CreateMessageResult` (2025-06-18, Sampling).
+/// Builds a `CreateMessageResult` (2025-06-18, Sampling).
 fn result(model: &str, answer: &Answer) -> Option<Raw> {
     let stop = match &answer.stop {
         Stop::EndTurn => "endTurn",
@@ -115,7 +115,11 @@ enum Content {
     One(Value),
 }
 
-/// The conversation a server wants to have with the model, or why it cannot be had.
+/// Converts the request into a conversation.
+///
+/// # Errors
+///
+/// Returns the reason if the request cannot be handled.
 fn read(request: &SamplingRequest) -> Result<Conversation, String> {
     let messages: Vec<Message> = request.messages.decode(&Bounds::default()).map_err(|error| error.to_string())?;
     if messages.is_empty() {
@@ -147,7 +151,7 @@ fn block(block: &Value) -> Result<Block, String> {
     read.ok_or_else(|| "a block of a message is incomplete".to_owned())
 }
 
-/// Everything the model would be told, for whoever has to agree. Untrusted.
+/// Formats the full prompt for review. Untrusted.
 fn told(conversation: &Conversation) -> String {
     let system = conversation.system.iter().map(|text| format!("system: {text}"));
     let turns = conversation.turns.iter().map(|turn| {

@@ -25,7 +25,7 @@ fn view<T: View>(text: &str) -> T {
     T::view(Raw::parse(text.to_owned()).unwrap(), &Bounds::default()).unwrap()
 }
 
-/// Asks whether a tool of a server may be called.
+/// Asks for permission to call a tool of a server.
 fn permission(asker: &dyn Asker, name: &str) -> Receiver<PermissionAnswer> {
     let tool = Arc::new(Description::new("add", "Adds.", Raw::empty_object()));
     let (reply, answer) = AskReply::pair();
@@ -34,7 +34,7 @@ fn permission(asker: &dyn Asker, name: &str) -> Receiver<PermissionAnswer> {
     answer
 }
 
-/// Has a server ask something of the person.
+/// Sends an elicitation from a server.
 fn elicitation(asker: &dyn Asker, question: &str) -> Receiver<ElicitAnswer> {
     let (reply, answer) = AskReply::pair();
     asker.ask(Ask::Elicitation(ElicitationAsk { server: server("demo"), question: view(question) }, reply));
@@ -88,7 +88,7 @@ async fn questions_of_many_kinds_queue_and_some_are_withdrawn() {
     asker.ask(Ask::Page(PageAsk { server: server("demo") }, reply));
     assert_eq!(desk.next().await, DeskNews::Table);
     drop(first);
-    // The form may arrive before or after the table is empty.
+    // The form may arrive before or after the queue is empty.
     let is_form = |field: Field| field.check.is_some();
     while !desk.field().is_some_and(is_form) {
         assert_eq!(desk.next().await, DeskNews::Table);
@@ -188,7 +188,7 @@ async fn who_asks_too_often_is_refused() {
     assert!(answers.pop().unwrap().await.is_err());
 }
 
-/// Somebody in a project that brings two servers along.
+/// A session in a project with two servers.
 fn in_project(place: &Path) -> Session {
     let project = place.join("project");
     std::fs::create_dir_all(&project).unwrap();
@@ -197,7 +197,7 @@ fn in_project(place: &Path) -> Session {
     Session::in_directory(place)
 }
 
-/// A desk at which both are asked about.
+/// A desk with approval questions for both servers.
 async fn approving(session: &Session) -> Desk<'_> {
     let (mut desk, _asker) = Desk::new(session);
     let config = session.configuration.config().unwrap();
@@ -231,7 +231,7 @@ async fn a_question_about_what_a_server_was_is_taken_back() {
     assert_eq!(desk.next().await, DeskNews::Approved("two".to_owned()));
 }
 
-/// Handles what happens until nothing more does.
+/// Handles events until no more arrive.
 async fn settle(desk: &mut Desk<'_>) {
     while tokio::time::timeout(Duration::from_secs(1), desk.next()).await.is_ok() {}
 }
@@ -255,7 +255,7 @@ async fn a_project_that_keeps_changing_puts_three_questions_a_minute_and_one_at_
         assert!(desk.waiting() <= 1, "{} questions wait", desk.waiting());
         questions += desk.waiting();
     }
-    // A round takes a second of the paused clock, so that the sixty take a minute.
+    // A round takes one second of the paused clock, so sixty take a minute.
     assert!((3..=4).contains(&questions), "{questions} questions");
     tokio::time::advance(Duration::from_secs(60)).await;
     let config = change(60);
@@ -270,7 +270,7 @@ async fn a_question_takes_the_place_of_the_one_before_it() {
     let session = in_project(place.path());
     let (mut desk, _asker) = Desk::new(&session);
     let config = session.configuration.config().unwrap();
-    // All at once: none has been looked at when the next comes.
+    // All at once: none has been handled when the next arrives.
     for _ in 0..3 {
         desk.ask_approvals(config.servers.clone(), Arc::clone(config));
     }

@@ -1,21 +1,21 @@
-//! What a single line is, before anybody knows what follows it.
+//! Classification of single Markdown lines without lookahead.
 
-/// What a line begins or is.
+/// Kind of a line.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Kind {
     Blank,
-    /// Opens code.
+    /// Opens a code fence.
     Fence(Fence),
     /// A heading, which ends with its line.
     Heading,
-    /// Begins an item of a list that stands in nothing else.
+    /// Begins a top-level list item.
     Item,
-    /// Begins with blanks: inside of an item, if there is one.
+    /// Begins with whitespace: inside an item, if one is open.
     Indented,
     Text,
 }
 
-/// An open fence.
+/// An open code fence.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Fence {
     mark: char,
@@ -24,12 +24,12 @@ pub struct Fence {
     pub language: String,
 }
 
-/// The widest indentation of what stands in nothing else.
+/// Maximum indent of a top-level block.
 const WIDEST_INDENT: usize = 3;
-/// The most digits of a numbered item.
+/// Maximum digits of a list number.
 const MOST_DIGITS: usize = 9;
 
-/// Looks at a line.
+/// Classifies a line.
 pub fn kind(line: &str) -> Kind {
     let text = line.trim_start();
     let indent = line.len() - text.len();
@@ -47,7 +47,7 @@ pub fn kind(line: &str) -> Kind {
     }
 }
 
-/// Whether a line closes a fence.
+/// Reports whether a line closes a fence.
 pub fn closes(fence: &Fence, line: &str) -> bool {
     let text = line.trim();
     text.chars().all(|letter| letter == fence.mark) && text.len() >= fence.length
@@ -74,7 +74,7 @@ fn is_item(text: &str) -> bool {
     is_marked && text[length..].starts_with(char::is_whitespace) && !is_rule(text)
 }
 
-/// `* * *` is no list.
+/// Reports whether the line is a thematic break such as `* * *`.
 fn is_rule(text: &str) -> bool {
     let mut marks = text.chars().filter(|letter| !letter.is_whitespace());
     let first = marks.next();

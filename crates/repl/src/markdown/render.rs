@@ -1,4 +1,4 @@
-//! One block as lines: what the parser says of it, in order.
+//! Renders one Markdown block from parser events.
 
 use anstyle::Style;
 use pulldown_cmark::{CodeBlockKind, Event, HeadingLevel, Options, Parser, Tag, TagEnd};
@@ -9,14 +9,14 @@ use super::wrap::{Piece, escaped, wrapped};
 use super::{NARROWEST, painted, painted_code};
 use wharf_terminal::style::{HEADING, NAME, QUIET};
 
-/// The numbers of a list whose items come one by one.
+/// Numbering of a list that is rendered item by item.
 #[derive(Debug, Default)]
 pub struct Numbering {
-    /// The number of the item before.
+    /// Number of the previous item.
     pub last: Option<u64>,
 }
 
-/// The lines of a block, each with its end.
+/// Renders a block as lines with line endings.
 pub fn render(text: &str, width: usize, numbering: &mut Numbering) -> String {
     let options = Options::ENABLE_TABLES | Options::ENABLE_TASKLISTS | Options::ENABLE_STRIKETHROUGH;
     let mut page = Page { width, ..Page::default() };
@@ -29,17 +29,17 @@ pub fn render(text: &str, width: usize, numbering: &mut Numbering) -> String {
     page.out
 }
 
-/// What has been written, and where the next thing goes.
+/// Output and rendering state.
 #[derive(Default)]
 struct Page {
     width: usize,
     out: String,
     around: Vec<Container>,
-    /// The text that is under way.
+    /// Pieces of the current paragraph.
     pieces: Vec<Piece>,
     styles: Vec<Style>,
     lists: Vec<Option<u64>>,
-    /// The number of the item of the outermost list before.
+    /// Number of the previous item of the outermost list.
     before: Option<u64>,
     links: Vec<Link>,
     table: Option<Table>,
@@ -47,15 +47,15 @@ struct Page {
     has_lines: bool,
 }
 
-/// What a line stands in: a quote or an item.
+/// A block quote or list item around a line.
 struct Container {
-    /// What its first line begins with; taken when that is written.
+    /// Prefix of the first line, taken when that line is written.
     first: Option<String>,
     rest: String,
     has_lines: bool,
 }
 
-/// A link that is open: where it leads, and where its text begins.
+/// An open link: its URL, and the index of its first text piece.
 struct Link {
     address: String,
     from: usize,
@@ -116,7 +116,7 @@ impl Page {
         self.styles.last().copied().unwrap_or_default()
     }
 
-    /// Text as it came. The lines of HTML and code stay lines.
+    /// Adds literal text. Line breaks in HTML and code are preserved.
     fn text(&mut self, text: &str) {
         if let Some(code) = &mut self.code {
             return code.push_str(text);
@@ -148,7 +148,7 @@ impl Page {
         self.styles.push(self.style().underline());
     }
 
-    /// Where a link leads is always seen.
+    /// Ends a link. The URL is always shown.
     fn end_link(&mut self) {
         self.styles.pop();
         let Some(Link { address, from }) = self.links.pop() else { return };
@@ -161,7 +161,7 @@ impl Page {
 
     fn list(&mut self, start: Option<u64>) {
         self.end_text();
-        // Of a list whose items come one by one, the first number that is written counts.
+        // In a list rendered item by item, the number of the first item determines the others.
         let outermost = self.lists.is_empty() && self.around.is_empty();
         let number = start.map(|start| if outermost { self.before.map_or(start, |before| before + 1) } else { start });
         self.lists.push(number);
@@ -241,7 +241,7 @@ impl Page {
         }
     }
 
-    /// Writes the text that is under way.
+    /// Writes the current paragraph.
     fn end_text(&mut self) {
         let mut pieces = std::mem::take(&mut self.pieces);
         while pieces.last().is_some_and(|piece| piece.text.trim().is_empty()) {
@@ -256,7 +256,7 @@ impl Page {
         }
     }
 
-    /// Keeps blocks apart that stand in the same.
+    /// Separates blocks of the same container by an empty line.
     fn gap(&mut self) {
         let has_lines = self.around.last().map_or(self.has_lines, |container| container.has_lines);
         if has_lines {
@@ -264,7 +264,7 @@ impl Page {
         }
     }
 
-    /// How wide a text may be where it stands.
+    /// Returns the width available inside the containers.
     fn room(&self) -> usize {
         let taken: usize = self.around.iter().map(|container| plain(&container.rest).width()).sum();
         self.width.saturating_sub(taken).max(NARROWEST / 2)

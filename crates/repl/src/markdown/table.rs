@@ -1,4 +1,4 @@
-//! Tables: aligned where they fit, else row by row as names and values.
+//! Markdown tables: aligned if they fit, else listed row by row as names and values.
 
 use std::iter::repeat_n;
 
@@ -9,20 +9,20 @@ use super::painted;
 use super::wrap::{Piece, wrapped};
 use wharf_terminal::style::{HEADING, QUIET};
 
-/// A table that has been read.
+/// A parsed table.
 #[derive(Debug, Default)]
 pub struct Table {
     pub alignments: Vec<Alignment>,
-    /// The names of the columns; escaped.
+    /// Column headings, escaped.
     pub head: Vec<String>,
     pub rows: Vec<Vec<String>>,
 }
 
-/// What stands between two columns.
+/// Spaces between two columns.
 const GAP: &str = "  ";
 
 impl Table {
-    /// The lines it takes.
+    /// Renders the table.
     pub fn lines(&self, width: usize) -> Vec<String> {
         let widths: Vec<usize> = (0..self.head.len()).map(|column| self.column_width(column)).collect();
         let needed = widths.iter().sum::<usize>() + GAP.len() * widths.len().saturating_sub(1);

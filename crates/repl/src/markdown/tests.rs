@@ -10,7 +10,7 @@ fn shown(text: &str, width: usize) -> String {
     out
 }
 
-/// Without the colours.
+/// Strips the colours.
 #[track_caller]
 fn check(text: &str, expected: &str) {
     assert_eq!(anstream::adapter::strip_str(&shown(text, 40)).to_string(), expected);
@@ -102,7 +102,7 @@ fn a_long_answer_costs_no_more_than_its_length() {
     assert!(longest < 100, "{longest} bytes are parsed at once");
 }
 
-/// Texts that are more likely to be Markdown than letters at random.
+/// Generates texts that resemble Markdown more than random characters do.
 fn texts() -> impl Strategy<Value = String> {
     let parts = [
         "word",

@@ -1,4 +1,4 @@
-//! Styled text broken between words, by the columns it takes.
+//! Word wrapping of styled text by display width.
 
 use anstyle::Style;
 use unicode_width::{UnicodeWidthChar as _, UnicodeWidthStr as _};
@@ -6,19 +6,19 @@ use wharf_spec::Untrusted;
 
 use super::painted;
 
-/// A stretch of text in one style; escaped.
+/// An escaped run of text in one style.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Piece {
     pub text: String,
     pub style: Style,
 }
 
-/// A text on one line, with nothing in it that acts.
+/// Escapes control characters and puts the text on one line.
 pub fn escaped(text: &str) -> String {
     Untrusted::new(text).block().to_string().replace('\t', "    ").replace('\n', " ")
 }
 
-/// The lines that pieces take. A piece that is a line end breaks them.
+/// Wraps pieces into lines. A newline in a piece forces a line break.
 pub fn wrapped(pieces: &[Piece], width: usize) -> Vec<String> {
     let mut lines = vec![Line::default()];
     for word in words(pieces) {
@@ -31,7 +31,7 @@ pub fn wrapped(pieces: &[Piece], width: usize) -> Vec<String> {
     lines.into_iter().map(|line| line.text()).collect()
 }
 
-/// What stands between two places where a line may be broken.
+/// A unit between two possible line breaks.
 enum Word {
     Letters(Vec<Piece>),
     Blank(Style),
@@ -42,7 +42,7 @@ enum Word {
 struct Line {
     pieces: Vec<Piece>,
     width: usize,
-    /// A blank after which something may come.
+    /// A pending space, written if more text follows on the line.
     blank: Option<Style>,
 }
 
@@ -66,7 +66,7 @@ fn words(pieces: &[Piece]) -> Vec<Word> {
     words
 }
 
-/// Puts a word at the end of the last line, or on the next where it does not fit, or in parts where it fits nowhere.
+/// Appends a word to the last line, starts a new line if it does not fit, or splits it if it is wider than a line.
 fn put(lines: &mut Vec<Line>, word: &[Piece], width: usize) {
     let columns: usize = word.iter().map(|piece| piece.text.width()).sum();
     let line = last(lines);

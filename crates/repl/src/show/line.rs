@@ -1,4 +1,4 @@
-//! The line that updates itself during a run: a spinner, what is waited for, how far it is, how long it takes.
+//! Status line of a run: spinner, current call, progress and elapsed time.
 
 use std::time::Duration;
 
@@ -6,12 +6,12 @@ use wharf::tools::Progress;
 use wharf_spec::Shown;
 
 const SPINNER: [char; 10] = ['⠋', '⠙', '⠹', '⠸', '⠼', '⠴', '⠦', '⠧', '⠇', '⠏'];
-/// Cells of a progress bar.
+/// Cells of the progress bar.
 const CELLS: u32 = 20;
-/// Characters of an answer that are shown before it can be rendered.
+/// Maximum characters shown of a response that is not rendered yet.
 const TAIL: usize = 50;
 
-/// A call is waited for, and so many others.
+/// Formats the status line while calls are in progress.
 pub fn calling(frame: usize, time: Duration, name: &str, progress: Option<&Progress>, others: usize) -> String {
     let progress = progress.map(|progress| format!(" {}", far(progress))).unwrap_or_default();
     let others = match others {
@@ -21,7 +21,7 @@ pub fn calling(frame: usize, time: Duration, name: &str, progress: Option<&Progr
     format!("{} {name}{progress} {}{others} · Ctrl-C cancels", spinner(frame), self::time(time))
 }
 
-/// The model is waited for; what has come of its answer is on its way.
+/// Formats the status line while the model responds, with the end of the unrendered text.
 pub fn asking(frame: usize, time: Duration, pending: &str) -> String {
     let line = pending.lines().last().unwrap_or_default();
     let skipped = line.chars().count().saturating_sub(TAIL);
@@ -32,7 +32,7 @@ pub fn asking(frame: usize, time: Duration, pending: &str) -> String {
     }
 }
 
-/// A time as people say it: `12 ms`, `3.2 s`, `1m 05s`.
+/// Formats a duration as `12 ms`, `3.2 s` or `1m 05s`.
 pub fn time(time: Duration) -> String {
     match time.as_millis() {
         0..1000 => format!("{} ms", time.as_millis()),
@@ -45,7 +45,7 @@ fn spinner(frame: usize) -> char {
     SPINNER[frame % SPINNER.len()]
 }
 
-/// How far a call is, as a bar where it is known how much there is.
+/// Formats the progress of a call, as a bar if the total is known.
 fn far(progress: &Progress) -> String {
     let message = progress.message.as_deref().map(|text| format!(" {}", Shown::line(text, 60))).unwrap_or_default();
     let total = progress.total.filter(|total| *total > 0.0 && total.is_finite() && progress.done.is_finite());

@@ -1,4 +1,4 @@
-//! What can be typed after a slash, as clap reads it: help, errors and completion all come from here.
+//! Grammar of the slash commands, parsed by clap. Help, errors and completion are derived from it.
 
 use clap::error::ErrorKind;
 use clap::{Args, CommandFactory as _, FromArgMatches as _, Parser, Subcommand};
@@ -7,7 +7,7 @@ use super::{mcp, prompt, tools};
 use wharf_terminal::failure::Failure;
 use wharf_terminal::nearest::suggestion;
 
-/// A line, without its slash.
+/// A command line without its slash.
 #[derive(Debug, Parser)]
 #[command(
     name = "wharf",
@@ -21,7 +21,7 @@ struct Line {
     command: Command,
 }
 
-/// The commands.
+/// The slash commands.
 #[derive(Debug, Subcommand)]
 pub enum Command {
     /// Show the MCP servers, and steer them
@@ -63,7 +63,7 @@ pub enum Command {
     Exit,
 }
 
-/// What lists take.
+/// Arguments of a list command.
 #[derive(Debug, Args)]
 pub struct OfServer {
     /// Only those of this server
@@ -71,20 +71,24 @@ pub struct OfServer {
     pub server: Option<String>,
 }
 
-/// What came of reading a line.
+/// Result of parsing a line.
 #[derive(Debug)]
 pub enum Read {
     Command(Command),
-    /// Help, as it is shown.
+    /// Rendered help.
     Help(String),
 }
 
-/// The grammar of the commands, for completion and help. Names begin without the slash.
+/// Returns the grammar for completion and help. Names do not include the slash.
 pub fn grammar() -> clap::Command {
     Line::command()
 }
 
-/// Reads a line, given without its slash. A line without a word is a wish for help.
+/// Parses a line without its slash. An empty line requests help.
+///
+/// # Errors
+///
+/// Returns a usage failure if the line is not a valid command.
 pub fn read(line: &str, width: Option<usize>) -> Result<Read, Failure> {
     let words = shlex::split(line).ok_or_else(|| {
         Failure::usage("a quote is not closed").hint("write a quote that is meant as it is after a backslash")
@@ -95,7 +99,7 @@ pub fn read(line: &str, width: Option<usize>) -> Result<Read, Failure> {
     }
 }
 
-/// Reads the words of a line.
+/// Parses the words of a line.
 pub fn read_words(words: Vec<String>, width: Option<usize>) -> Result<Read, Failure> {
     let first = words.first().cloned().unwrap_or_default();
     let read = fitted(width).try_get_matches_from(words).and_then(|matches| Line::from_arg_matches(&matches));
@@ -106,7 +110,7 @@ pub fn read_words(words: Vec<String>, width: Option<usize>) -> Result<Read, Fail
 }
 
 fn fitted(width: Option<usize>) -> clap::Command {
-    // Zero is no bound.
+    // Zero means unbounded.
     grammar().term_width(width.unwrap_or_default())
 }
 
@@ -120,7 +124,7 @@ fn explained(error: &clap::Error, first: &str) -> Result<Read, Failure> {
     }
 }
 
-/// A command that there is not.
+/// Returns the failure for an unknown command.
 fn unknown(word: &str) -> Failure {
     let wanted = format!("/{word}");
     let names: Vec<String> = grammar().get_subcommands().map(|command| format!("/{}", command.get_name())).collect();
@@ -128,7 +132,7 @@ fn unknown(word: &str) -> Failure {
         .hint(suggestion(&wanted, names.iter().map(String::as_str)))
 }
 
-/// What clap says of a mistake: the first paragraph is what is wrong, tips and the usage are next steps.
+/// Converts a clap error: its first paragraph is the message; tips and usage become hints.
 fn misused(text: &str) -> Failure {
     let one_line = |text: &str| text.split_whitespace().collect::<Vec<_>>().join(" ");
     let mut paragraphs = text.split("\n\n").map(one_line);
@@ -141,7 +145,7 @@ fn misused(text: &str) -> Failure {
     })
 }
 
-/// Help as it is typed: clap knows nothing of the slash.
+/// Adds the slash to the usage line, which clap does not know.
 fn slashed(help: &str) -> String {
     help.replacen("Usage: ", "Usage: /", 1)
 }

@@ -1,4 +1,4 @@
-//! `/help`: which commands there are, and how one is used.
+//! `/help`: lists the commands, or shows the usage of one.
 
 use super::grammar::{Read, grammar, read_words};
 use super::{Post, Wish};
@@ -15,17 +15,17 @@ pub fn run(words: &[String], post: &Post<'_>) -> Result<Wish, Failure> {
     post.print(text)
 }
 
-/// How a command is used, as it says itself.
+/// Returns the usage of a command as rendered by clap.
 fn usage(words: &[String], width: Option<usize>) -> Result<String, Failure> {
     let words = words.iter().map(|word| word.trim_start_matches('/').to_owned());
     match read_words(words.chain(["--help".to_owned()]).collect(), width)? {
         Read::Help(text) => Ok(text),
-        // The words were those of a whole command, in which anything may stand.
+        // The words formed a complete command that accepts any argument, including `--help`.
         Read::Command(_) => Ok(overview(width)),
     }
 }
 
-/// A line for each command.
+/// Renders one line per command.
 fn overview(width: Option<usize>) -> String {
     let grammar = grammar();
     let rows: Vec<Row> = grammar.get_subcommands().map(row).collect();

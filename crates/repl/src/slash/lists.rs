@@ -1,4 +1,4 @@
-//! `/prompts` and `/resources`, and what lists have in common: what the catalog holds, server by server.
+//! `/prompts` and `/resources`, and shared list rendering over the catalog.
 
 use std::sync::Arc;
 
@@ -27,7 +27,7 @@ pub fn resources(args: &OfServer, post: &Post<'_>) -> Result<Wish, Failure> {
     finish::<Resource>(text, "@server:uri in a message attaches one", post)
 }
 
-/// Prints a list, or says that there is nothing in it.
+/// Prints a list, or a notice if it is empty.
 pub fn finish<T: Listed>(text: String, hint: &str, post: &Post<'_>) -> Result<Wish, Failure> {
     if text.is_empty() {
         return post.say(format_args!("no server that is connected offers {}", T::NOUNS.1));
@@ -35,7 +35,11 @@ pub fn finish<T: Listed>(text: String, hint: &str, post: &Post<'_>) -> Result<Wi
     post.print(format_args!("{text}{}\n", paint(QUIET, wrap(hint, post.width()))))
 }
 
-/// The same without servers that rules deny. Fails where such a server is named.
+/// Returns the sections of servers that the rules do not deny.
+///
+/// # Errors
+///
+/// Fails if the named server is denied.
 fn permitted_sections(server: Option<&str>, post: &Post<'_>) -> Result<Vec<Arc<Section>>, Failure> {
     let mut shown = sections(server, post)?;
     if server.is_some() {
@@ -45,7 +49,7 @@ fn permitted_sections(server: Option<&str>, post: &Post<'_>) -> Result<Vec<Arc<S
     Ok(shown)
 }
 
-/// Fails where rules deny everything a server offers.
+/// Fails if the rules deny the whole server.
 pub fn refuse_denied(server: &ServerName, post: &Post<'_>) -> Result<(), Failure> {
     match post.fleet.host.denial_of(server.as_str()) {
         Some(refusal) => Err(Failure::of(Kind::Denied, refusal).about(server.as_str())),
@@ -53,7 +57,11 @@ pub fn refuse_denied(server: &ServerName, post: &Post<'_>) -> Result<(), Failure
     }
 }
 
-/// What the servers offer, or of that what one does. Fails where there is no such server, or it is not there.
+/// Returns the catalog sections of all servers, or of the named one.
+///
+/// # Errors
+///
+/// Fails if the server does not exist or has no section.
 pub fn sections(server: Option<&str>, post: &Post<'_>) -> Result<Vec<Arc<Section>>, Failure> {
     let catalog = post.fleet.host.catalog();
     let Some(server) = server else { return Ok(catalog.sections().to_vec()) };
@@ -71,7 +79,7 @@ fn nothing_known(name: &ServerName, post: &Post<'_>) -> Failure {
     }
 }
 
-/// The lists of all these servers that have one, each below its heading.
+/// Renders the non-empty lists, each below a heading.
 pub fn all<T: Listed>(
     sections: &[Arc<Section>],
     list: ListName,
@@ -82,7 +90,7 @@ pub fn all<T: Listed>(
     shown.filter(|text| !text.is_empty()).collect::<Vec<_>>().join("\n")
 }
 
-/// The list of one server; nothing where it has none.
+/// Renders the list of one server, or an empty string if there is none.
 fn one<T: Listed>(section: &Section, list: ListName, items: &[&T], width: Option<usize>) -> String {
     let failed = section.failures.iter().find(|(which, _)| *which == list);
     if items.is_empty() && failed.is_none() {
@@ -97,7 +105,7 @@ fn one<T: Listed>(section: &Section, list: ListName, items: &[&T], width: Option
     text
 }
 
-/// The server, how many it has, and whether that is what it once said.
+/// Renders the heading: the server, the number of items, and the age of a cached list.
 pub fn heading<T: Listed>(section: &Section, count: usize) -> String {
     let noun = if count == 1 { T::NOUNS.0 } else { T::NOUNS.1 };
     let age = match section.freshness {

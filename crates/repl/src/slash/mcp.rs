@@ -1,4 +1,4 @@
-//! `/mcp`: the servers, one module for each thing that can be known or done about them.
+//! `/mcp`: shows and controls the servers, one module per subcommand.
 
 mod boxed;
 mod debug;
@@ -68,7 +68,7 @@ enum Command {
     Debug(One),
 }
 
-/// One server.
+/// Argument that names one server.
 #[derive(Debug, clap::Args)]
 struct One {
     /// The server
@@ -94,7 +94,7 @@ pub async fn run(args: Args, post: &Post<'_>) -> Result<Wish, Failure> {
     }
 }
 
-/// `/mcp` and `/mcp SERVER`. Several words are a command that there is not.
+/// Handles `/mcp` and `/mcp SERVER`. Several words are an unknown command.
 fn by_words(words: &[String], post: &Post<'_>) -> Result<Wish, Failure> {
     match words {
         [] => status::run(post),
@@ -103,7 +103,7 @@ fn by_words(words: &[String], post: &Post<'_>) -> Result<Wish, Failure> {
     }
 }
 
-/// A word that is neither a server nor a command.
+/// Returns the failure for a word that is neither a server nor a command.
 fn neither(word: &str, post: &Post<'_>) -> Failure {
     let (known, grammar) = (post.fleet.known(), grammar());
     let servers = known.config.servers.iter().map(|server| server.name.as_str());
@@ -113,7 +113,11 @@ fn neither(word: &str, post: &Post<'_>) -> Failure {
         .hint(suggestion(word, names.into_iter()))
 }
 
-/// The server of a name, where there is one. Fails with the nearest where there is none.
+/// Resolves a server name.
+///
+/// # Errors
+///
+/// Fails with a suggestion if no server has the name.
 pub fn known(word: &str, post: &Post<'_>) -> Result<ServerName, Failure> {
     if let Ok(status) = post.fleet.host.status_of(word) {
         return Ok(status.name);
@@ -128,7 +132,11 @@ pub fn known(word: &str, post: &Post<'_>) -> Result<ServerName, Failure> {
     })
 }
 
-/// The server of a name, where the host keeps it. Fails, saying why, where it does not.
+/// Resolves the name of a server that is in the host.
+///
+/// # Errors
+///
+/// Returns the reason if the host does not have the server.
 pub fn kept(word: &str, post: &Post<'_>) -> Result<ServerName, Failure> {
     let name = known(word, post)?;
     if post.fleet.host.status_of(name.as_str()).is_ok() {

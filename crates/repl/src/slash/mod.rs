@@ -1,4 +1,4 @@
-//! The slash commands, one module each. This one only says which there are.
+//! The slash commands, one module each, and their dispatch.
 
 mod grammar;
 mod help;
@@ -24,57 +24,56 @@ use wharf_terminal::fleet::{Fleet, Reloaded};
 
 pub use self::grammar::grammar;
 
-/// What a command works with.
+/// Context of a slash command.
 pub struct Post<'a> {
     pub fleet: &'a Fleet<'a>,
-    /// What the conversation is like now.
+    /// Current state of the conversation.
     pub facts: ChatFacts,
 }
 
-/// What is known of the conversation.
+/// Facts about the conversation.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct ChatFacts {
-    /// The model in use, as it is called.
+    /// Name of the current model.
     pub model: Option<String>,
-    /// The name it is saved under.
+    /// Id of the saved conversation.
     pub id: Option<String>,
     pub turns: usize,
-    /// Tokens the last request took.
+    /// Tokens of the last request and its response.
     pub tokens: u64,
-    /// Tokens that fit into the model's context, where there is a model.
+    /// Context size of the model in tokens.
     pub context: Option<u64>,
 }
 
-/// What the REPL itself is to do after a command.
+/// Action for the REPL to take after a command.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Wish {
     Nothing,
     Leave,
-    /// Begin a new conversation.
+    /// Start a new conversation.
     Clear,
-    /// Go on with another conversation: the one of this name, or the last one.
+    /// Resume the conversation with this id, or the most recent one.
     Resume(Option<String>),
-    /// Use this model.
+    /// Switch to this model.
     Model(String),
-    /// Cancel the run, and the messages that wait.
+    /// Cancel the run and the queued messages.
     Cancel,
-    /// Look at the configuration again.
+    /// Reload the configuration.
     Reload,
-    /// Take note of what has become of the servers that are configured.
+    /// Handle the result of a reload.
     Reloaded(Reloaded),
-    /// Take note that everything that is configured was tried.
+    /// Handle the end of startup: every configured server has been tried.
     Started,
-    /// Log in at this server.
+    /// Log in to this server.
     LogIn(String),
-    /// Say this to the agent.
+    /// Send this to the agent.
     Say(Vec<Block>),
 }
 
-/// What came of something that took its time.
+/// Result of a command or background task.
 pub type Done = Result<Wish, Failure>;
 
-/// Performs a command, given without its slash. Everything it has to say goes to the console. It may take long: others
-/// go on meanwhile.
+/// Runs a command given without its slash. All output goes to the console. May take long; the REPL continues meanwhile.
 pub async fn perform(line: &str, post: &Post<'_>) -> Result<Wish, Failure> {
     match grammar::read(line, post.width())? {
         Read::Help(text) => post.print(text),
@@ -99,7 +98,7 @@ async fn obey(command: Command, post: &Post<'_>) -> Result<Wish, Failure> {
     }
 }
 
-/// What a command, given without its slash, is in the conversation; nothing where it does not have to wait for its turn.
+/// Returns the kind of turn a command takes in the conversation, or `None` if it runs immediately.
 pub fn turn(line: &str) -> Option<Turn> {
     match grammar::read(line, None) {
         Ok(Read::Command(Command::Prompt(_))) => Some(Turn::Message),
@@ -108,29 +107,29 @@ pub fn turn(line: &str) -> Option<Turn> {
     }
 }
 
-/// Whether there is a command of the name that a text begins with.
+/// Reports whether a text begins with the name of a command.
 pub fn is_command(text: &str) -> bool {
     let name = text.strip_prefix('/').and_then(|line| line.split_whitespace().next());
     name.is_some_and(|name| grammar().find_subcommand(name).is_some())
 }
 
 impl Post<'_> {
-    /// The models that are configured now.
+    /// Returns the models of the current configuration.
     fn models(&self) -> Models {
         Models::of(self.fleet.session, &self.fleet.known().config)
     }
 
-    /// The width that what is printed has to fit into.
+    /// Returns the width for printed output.
     fn width(&self) -> Option<usize> {
         self.fleet.session.console.width()
     }
 
-    /// Prints what was asked for, and has nothing else done.
+    /// Prints the requested output. No further action follows.
     fn print(&self, text: impl std::fmt::Display) -> Result<Wish, Failure> {
         self.fleet.session.console.print(text).map(|()| Wish::Nothing)
     }
 
-    /// Says something in place of what was asked for, and has nothing else done.
+    /// Prints a notice. No further action follows.
     fn say(&self, text: impl std::fmt::Display) -> Result<Wish, Failure> {
         self.fleet.session.console.say(text);
         Ok(Wish::Nothing)

@@ -1,4 +1,4 @@
-//! `/model`: which model is used, which can be chosen, and another one.
+//! `/model`: shows the current model and the available ones, or switches.
 
 use wharf_spec::Untrusted;
 
@@ -13,7 +13,7 @@ pub fn run(model: Option<&str>, post: &Post<'_>) -> Result<Wish, Failure> {
     }
 }
 
-/// The model in use, and a line for each that can be chosen.
+/// Renders the current model and one line per available model.
 fn text(used: Option<&str>, names: &[String]) -> String {
     let mut text = match used {
         Some(used) => format!("the model is {}\n", paint(NAME, Untrusted::new(used))),

@@ -1,4 +1,4 @@
-//! `/permissions`: the rules that decide about calls, where each stands, and what is wrong with them.
+//! `/permissions`: the permission rules, their locations and their problems.
 
 use std::path::Path;
 
@@ -13,19 +13,19 @@ use wharf_terminal::shown_path::shown_path;
 use wharf_terminal::style::{BAD, GOOD, HEADING, QUIET, WARNING, paint};
 use wharf_terminal::table::wrap;
 
-/// The most of a rule's own text that is shown.
+/// Maximum characters shown of a rule's text.
 const LONGEST: usize = 200;
 
 const ORDER: &str = "A deny that matches always decides; then the most precise of the others, ask at a tie; then whether \
 the server is trusted. Where nothing decides, you are asked. What you answered for this session counts beside them.";
 
-/// What is shown.
+/// Input of the listing.
 struct Rules<'a> {
     rules: &'a [SourcedRule],
     problems: &'a [Problem],
-    /// Servers whose calls need no permission where no rule says otherwise.
+    /// Servers with calls allowed unless a rule matches.
     trusted: &'a [String],
-    /// Where an "always" is written.
+    /// File that "always" answers are written to.
     file: &'a Path,
     around: &'a Surroundings,
 }
@@ -61,13 +61,13 @@ fn text(all: &Rules<'_>, width: Option<usize>) -> String {
     text
 }
 
-/// The rules as rows, those that go before others first, each with what is wrong with it.
+/// Renders the rules by precedence of their action, each with its problems.
 fn listed(all: &Rules<'_>, width: Option<usize>) -> String {
     if all.rules.is_empty() {
         return format!("{}\n", paint(HEADING, "There are no rules: you are asked about every call."));
     }
     let mut rules: Vec<(usize, &SourcedRule)> = all.rules.iter().enumerate().collect();
-    // Stable: rules of one kind stay in their order, which means nothing.
+    // Stable: rules with the same action keep their order, which has no meaning.
     rules.sort_by_key(|(_, rule)| match rule.rule.action {
         Action::Deny => 0,
         Action::Ask => 1,

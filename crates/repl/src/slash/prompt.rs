@@ -1,4 +1,4 @@
-//! `/prompt`: a server's prompt, expanded and said to the agent.
+//! `/prompt`: expands a server's prompt and sends it to the agent.
 
 use wharf_agent::Block;
 use wharf_spec::{ServerName, Shown, Untrusted};
@@ -14,9 +14,9 @@ use wharf_terminal::failure::Failure;
 use wharf_terminal::prompt_text::{check, expand, text};
 use wharf_terminal::style::{QUIET, paint};
 
-/// The most messages.
+/// Maximum number of messages.
 const MOST_MESSAGES: usize = 100;
-/// The most of a name that is repeated.
+/// Maximum characters repeated of a name.
 const LONGEST_NAME: usize = 200;
 
 #[derive(Debug, clap::Args)]
@@ -50,7 +50,7 @@ pub async fn run(args: &Args, post: &Post<'_>) -> Result<Wish, Failure> {
     Ok(Wish::Say(said))
 }
 
-/// What the agent is told, for the person: all of it, since it goes out in the person's name.
+/// Formats the blocks sent to the agent. All of them are shown, since they are sent in the user's name.
 fn shown(blocks: &[Block]) -> String {
     let mut text = paint(QUIET, "the agent is told:").to_string();
     for block in blocks {
@@ -64,8 +64,8 @@ fn shown(blocks: &[Block]) -> String {
     text
 }
 
-/// What the agent is told: whose words these are, then the messages. The person has chosen them, so they stay as the
-/// person's own words do; what a server puts into the agent's own mouth, and what is in a resource, is only quoted.
+/// Converts an expanded prompt into blocks: a label, then the messages. User messages are sent like the user's own
+/// input, since the user chose the prompt. Assistant messages and resources are only quoted.
 fn blocks(server: &ServerName, prompt: &str, expanded: &PromptResult, mut room: Room) -> Vec<Block> {
     let prompt = Shown::line(prompt, LONGEST_NAME);
     let head = format!("The user has chosen the prompt `{prompt}` of the server `{server}`, in that server's words:");
@@ -82,7 +82,7 @@ fn blocks(server: &ServerName, prompt: &str, expanded: &PromptResult, mut room: 
     blocks
 }
 
-/// What a message says; nothing where there is no room for it.
+/// Converts a message, or returns `None` if the budget is exhausted.
 fn message_blocks(message: &PromptMessage, within: &str, room: &mut Room) -> Option<Vec<Block>> {
     let content = match &message.content {
         Content::Resource { resource: contents, .. } => return resource(within, None, contents, room),

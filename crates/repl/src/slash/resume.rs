@@ -1,4 +1,4 @@
-//! `/resume`: the last conversations, or on with one of them.
+//! `/resume`: lists recent conversations, or resumes one.
 
 use std::path::PathBuf;
 
@@ -12,11 +12,11 @@ use wharf_terminal::failure::Failure;
 use wharf_terminal::style::{NAME, QUIET, paint};
 use wharf_terminal::table::wrap;
 
-/// How many are listed.
+/// Maximum number of listed conversations.
 const MOST: usize = 10;
-/// What stands for the last one.
+/// Argument that selects the most recent conversation.
 const LAST: &str = "last";
-/// The most of what was first said that is shown.
+/// Maximum characters shown of the first message.
 const FIRST: usize = 200;
 
 pub async fn run(conversation: Option<String>, post: &Post<'_>) -> Result<Wish, Failure> {
@@ -44,7 +44,7 @@ async fn list(directory: PathBuf) -> Result<Vec<SavedSummary>, Failure> {
     read.map_err(Failure::other)?.map_err(Failure::other)
 }
 
-/// A conversation, as it is shown.
+/// A conversation as displayed.
 struct Listed {
     id: String,
     age: String,

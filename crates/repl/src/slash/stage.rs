@@ -1,4 +1,4 @@
-//! Commands on a stage: a real host over servers in this process, below a configuration that names them.
+//! Test fixture for commands: a real host with in-process servers and a configuration that names them.
 
 use std::path::Path;
 use std::process::ExitCode;
@@ -16,7 +16,7 @@ use wharf_terminal::fleet::{Fleet, Known};
 use wharf_terminal::session::Edge;
 use wharf_terminal::session::{Common, run};
 
-/// Plays a scene with a host of these servers. The configuration stands in a file of a temporary home.
+/// Runs a test with a host of these servers. The configuration is written to a temporary home.
 #[track_caller]
 pub fn play(config: &str, servers: fn() -> HostBuilder, scene: impl AsyncFnOnce(&Post<'_>)) {
     let home = tempfile::tempdir().unwrap();
@@ -40,7 +40,7 @@ fn around(home: &Path) -> Surroundings {
     Surroundings { env: vec![("HOME".into(), home.into())], cwd: home.to_owned() }
 }
 
-/// A server called `harbour` with a tool, a prompt and a resource.
+/// A server named `harbour` with a tool, a prompt and a resource.
 pub fn harbour() -> HostBuilder {
     let make = || {
         let schema = json!({ "type": "object", "properties": { "text": { "type": "string" } } });
@@ -55,6 +55,6 @@ pub fn harbour() -> HostBuilder {
     Host::builder().local(ServerName::new("harbour").unwrap(), make)
 }
 
-/// The configuration beside [`harbour`].
+/// Configuration for [`harbour`].
 pub const HARBOUR: &str =
     r#"{"mcpServers": {"harbour": {"command": "never-run"}, "off": {"command": "never-run", "enabled": false}}}"#;

@@ -1,4 +1,4 @@
-//! Whole commands, as they are typed.
+//! Tests of whole commands as typed.
 
 use wharf::State;
 use wharf_agent::Block;
@@ -8,7 +8,7 @@ use super::{Post, Wish, is_command, perform, turn};
 use crate::turns::Turn;
 use wharf_terminal::failure::{Kind, render};
 
-/// How a command ends: what the REPL is to do, or what is wrong and what to do about it.
+/// Runs a command and formats its action, or its failure with hints.
 async fn told(line: &str, post: &Post<'_>) -> String {
     match perform(line, post).await {
         Ok(wish) => format!("{wish:?}"),

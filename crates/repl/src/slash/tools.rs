@@ -1,4 +1,4 @@
-//! `/tools`: what the agent may call, or what of that is like some words.
+//! `/tools`: lists the tools available to the agent, or searches them by keywords.
 
 use std::sync::Arc;
 
@@ -10,7 +10,7 @@ use wharf_terminal::failure::Failure;
 use wharf_terminal::search::places;
 use wharf_terminal::table::{Row, table};
 
-/// The most tools that a search shows.
+/// Maximum number of search results.
 const MOST_FOUND: usize = 20;
 
 #[derive(Debug, clap::Args)]
@@ -45,7 +45,7 @@ fn search(sections: &[Arc<Section>], words: &str, post: &Post<'_>) -> Result<Wis
     post.print(table(&rows, post.width()))
 }
 
-/// The tools that are like the words, the most like them first, each with its server.
+/// Returns the tools that match the words, best match first, each with its server.
 fn found(sections: &[Arc<Section>], words: &str) -> Vec<Row> {
     let tools: Vec<Arc<CatalogTool>> = sections.iter().flat_map(|section| section.offered()).cloned().collect();
     let mut placed: Vec<(usize, &Arc<CatalogTool>)> =

@@ -1,4 +1,4 @@
-//! Why a document was not read or not written.
+//! Errors of reading and writing a document.
 
 use std::io;
 use std::path::PathBuf;
@@ -7,90 +7,90 @@ use super::Stamp;
 use crate::lock::LockError;
 use crate::privacy::{CheckError, Unsafe};
 
-/// Why a document was not read.
+/// An error of reading a document.
 #[derive(Debug, thiserror::Error)]
 pub enum LoadError {
-    /// Others could have read or changed it. [`Unsafe::fix`] says what to do.
+    /// Another user could have read or changed the file. [`Unsafe::fix`] returns the remedy.
     #[error(transparent)]
     Unsafe(#[from] Unsafe),
-    /// It is larger than it may be.
+    /// The file exceeds the size limit.
     #[error("`{}` is larger than {limit} bytes", .path.display())]
     TooLarge {
         /// The file.
         path: PathBuf,
-        /// What it may weigh.
+        /// Maximum size in bytes.
         limit: u64,
     },
-    /// It is a directory, a pipe or a device.
+    /// The path is a directory, a pipe or a device.
     #[error("`{}` is not a regular file", .path.display())]
     NotAFile {
-        /// What is not a file.
+        /// The path.
         path: PathBuf,
     },
-    /// The system says no.
+    /// An I/O error.
     #[error("cannot read `{}`", .path.display())]
     Io {
         /// The file.
         path: PathBuf,
-        /// Why not.
+        /// The cause.
         source: io::Error,
     },
 }
 
-/// Why a document was not written. It holds what it held before.
+/// An error of writing a document. The old content is still in place, except where [`SaveError::Io`] says otherwise.
 #[derive(Debug, thiserror::Error)]
 pub enum SaveError {
-    /// It cannot be read, or is not safe to have.
+    /// The file cannot be read, or is unsafe.
     #[error(transparent)]
     Load(#[from] LoadError),
-    /// Somebody else was writing all the time.
+    /// Another writer held the lock until the timeout.
     #[error(transparent)]
     Locked(LockError),
-    /// Somebody who takes no lock changed it again and again.
+    /// A process that takes no lock changed the file during every attempt.
     #[error("`{}` changes faster than it can be edited", .path.display())]
     Disturbed {
         /// The file.
         path: PathBuf,
     },
-    /// The system says no. If only the last step failed, that of telling the disk, the new content is there already.
+    /// An I/O error. If only the final directory sync failed, the new content is already in place.
     #[error("cannot write `{}`", .path.display())]
     Io {
         /// The file.
         path: PathBuf,
-        /// Why not.
+        /// The cause.
         source: io::Error,
     },
 }
 
-/// Why an update came to nothing.
+/// An error of updating a document.
 #[derive(Debug, thiserror::Error)]
 pub enum UpdateError<E> {
     /// The document was not written.
     #[error(transparent)]
     Save(#[from] SaveError),
-    /// The edit itself failed.
+    /// The `edit` function failed.
     #[error(transparent)]
     Edit(E),
 }
 
-/// Why a document was not replaced.
+/// An error of replacing a document conditionally.
 #[derive(Debug, thiserror::Error)]
 pub enum ReplaceError {
-    /// It is not what it was when it was read.
+    /// The content no longer matches the stamp.
     #[error("`{}` has changed meanwhile", .path.display())]
     Conflict {
         /// The file.
         path: PathBuf,
-        /// What is there now.
+        /// Stamp of the current content.
         found: Stamp,
     },
-    /// It was not written.
+    /// The document was not written.
     #[error(transparent)]
     Save(SaveError),
 }
 
 impl LoadError {
-    /// What makes the document unsafe, if that is why.
+    /// Returns the safety violation, if that is the cause.
     pub fn flaw(&self) -> Option<&Unsafe> {
         match self {
             Self::Unsafe(flaw) => Some(flaw),

@@ -1,4 +1,4 @@
-//! Where a document is, and how the file there is read and replaced.
+//! Resolution of a document's path, and reading and replacing the file there.
 
 use std::ffi::{OsStr, OsString};
 use std::fs::{File, Metadata, Permissions};
@@ -16,28 +16,28 @@ use crate::folder::{Folder, if_found};
 use crate::lock::{Lock, LockError};
 use crate::privacy::{Flaw, Unsafe, check_file, check_way};
 
-/// As many links as Linux itself follows.
+/// Maximum symbolic links to follow, the same as in Linux.
 const LINKS: usize = 40;
 
-/// A name in an open directory, links already followed where they may be.
+/// A file name in an open directory. Symbolic links are already resolved where that is allowed.
 pub(super) struct Place {
     folder: Arc<Folder>,
     name: OsString,
     privacy: Privacy,
-    /// Makes what is not there yet for nobody but the owner.
+    /// Creates missing files and directories with owner-only permissions.
     is_made_private: bool,
-    /// Whose the last link is that leads here.
+    /// User ID of the owner of the last link followed.
     linked_by: Option<u32>,
 }
 
-/// What was read, and from which file.
+/// Content that was read, and the metadata of the file it came from.
 pub(super) struct Found {
     pub(super) bytes: Vec<u8>,
     metadata: Metadata,
 }
 
 impl Place {
-    /// Finds where a document is, or nothing if there is not even its directory.
+    /// Resolves the path of a document. Returns `None` if its directory does not exist.
     pub(super) fn find(path: &Path, privacy: Privacy) -> Result<Option<Self>, LoadError> {
         let failed = |source| LoadError::Io { path: path.to_owned(), source };
         let Target { parent, name, linked_by } = target(path, privacy).map_err(failed)?;
@@ -46,7 +46,8 @@ impl Place {
         Ok(folder.map(found))
     }
 
-    /// Finds where a document is to be, makes its directory if there is none, and makes sure that it is safe there.
+    /// Resolves the path of a document for writing, creates its directory if missing, and checks that the directory is
+    /// safe.
     pub(super) fn make(path: &Path, privacy: Privacy, is_made_private: bool) -> Result<Self, SaveError> {
         let failed = |source| SaveError::Io { path: path.to_owned(), source };
         let Target { parent, name, linked_by } = target(path, privacy).map_err(failed)?;
@@ -64,7 +65,8 @@ impl Place {
         Ok(place)
     }
 
-    /// Refuses what is no file before anything is made beside it, which for a device would be among the devices.
+    /// Rejects a shared document that is not a regular file before any temporary file is created next to it (in `/dev`,
+    /// for example).
     pub(super) fn check_kind(&self) -> Result<(), LoadError> {
         let found = if_found(self.folder.stat(&self.name)).map_err(|error| self.unread(error))?;
         match found.map(|found| FileType::from_raw_mode(found.st_mode)) {
@@ -79,7 +81,7 @@ impl Place {
         Lock::beneath(&self.folder, &self.beside("lock"), patience)
     }
 
-    /// Reads the file, if there is one.
+    /// Reads the file, if it exists.
     pub(super) fn read(&self, limit: u64) -> Result<Option<Found>, LoadError> {
         let Some(file) = self.open()? else { return Ok(None) };
         let metadata = file.metadata().map_err(|error| self.unread(error))?;
@@ -94,7 +96,7 @@ impl Place {
         Ok(Some(Found { bytes, metadata }))
     }
 
-    /// Puts new content in place of the old, all at once. Says no if the old is not what is there any more.
+    /// Replaces the content atomically. Returns `false` if the current content is not `old` any more.
     pub(super) fn replace(&self, old: Option<&Found>, bytes: &[u8], limit: u64) -> Result<bool, SaveError> {
         self.check_size(bytes, limit)?;
         old.map_or(Ok(()), |old| self.check_replaceable(&old.metadata))?;
@@ -126,7 +128,7 @@ impl Place {
     }
 
     fn create(&self, draft: &OsStr, old: Option<&Found>) -> io::Result<File> {
-        // Whoever holds the lock is alone with this name, so what is there was left by a crash.
+        // The lock holder is the only user of this name, so an existing file was left by a crash.
         if_found(self.folder.remove(draft))?;
         match (self.privacy, old) {
             (Privacy::Shared, None) if !self.is_made_private => self.folder.create(draft, Mode::from_raw_mode(0o666)),
@@ -134,14 +136,14 @@ impl Place {
         }
     }
 
-    /// Gives a new file to the owner of its directory: whoever works as root in somebody's directory would otherwise
-    /// leave a file there that its owner cannot use.
+    /// Gives a new file to the owner of its directory. A process that runs as root in another user's directory would
+    /// otherwise leave a file that the owner cannot use.
     fn hand_over(&self, file: &File) -> io::Result<()> {
         hand_over(file, &self.folder.metadata()?)
     }
 
-    /// Whether a shared file may be replaced: it is one that we could write, it has no other name that would go on
-    /// holding the old, and no link has led us to somebody else's.
+    /// Checks that a shared file may be replaced: the process can write it, it has no other hard link that would keep
+    /// the old content, and no symbolic link has led to a file of another user.
     fn check_replaceable(&self, old: &Metadata) -> Result<(), SaveError> {
         if self.privacy == Privacy::Private {
             return Ok(());
@@ -157,7 +159,7 @@ impl Place {
         self.folder.check_writable(&self.name).map_err(|error| self.unwritten(error))
     }
 
-    /// Whether the content is this. Times of change are too coarse to tell.
+    /// Reports whether the current content equals `old`. Compares bytes, because modification times are too coarse.
     fn holds(&self, old: Option<&Found>, limit: u64) -> Result<bool, LoadError> {
         let now = self.read(limit)?;
         Ok(now.map(|found| found.bytes).as_deref() == old.map(|found| found.bytes.as_slice()))
@@ -206,7 +208,7 @@ impl Place {
         self.folder.path().join(&self.name)
     }
 
-    /// The name of a file that stands beside the document while it is being written.
+    /// Returns the name of an auxiliary file in the document's directory (the lock or the temporary file).
     fn beside(&self, what: &str) -> OsString {
         let mut name = OsString::from(".");
         name.push(&self.name);
@@ -216,14 +218,14 @@ impl Place {
     }
 }
 
-/// What is behind a path.
+/// A resolved path.
 struct Target {
     parent: PathBuf,
     name: OsString,
     linked_by: Option<u32>,
 }
 
-/// The directory and the name behind a path; of a shared document, behind the links that stand in its place.
+/// Splits a path into directory and file name. For a shared document, symbolic links at the path are followed first.
 fn target(path: &Path, privacy: Privacy) -> io::Result<Target> {
     let mut path = path.to_owned();
     let mut linked_by = None;
@@ -241,8 +243,8 @@ fn target(path: &Path, privacy: Privacy) -> io::Result<Target> {
     Err(Errno::LOOP.into())
 }
 
-/// Opens a directory, and makes it and those above it first where they are missing, each for the owner of the one it
-/// is in. Goes down from open directory to open directory, so that no link put in the way leads to somebody else's.
+/// Opens a directory. Creates it and its missing parents, each owned by the owner of its parent. Descends from open
+/// directory to open directory, so that a planted symbolic link cannot redirect it.
 fn make_owned(path: &Path, mode: Mode) -> io::Result<File> {
     let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
     let path = if path.as_os_str().is_empty() { Path::new(".") } else { path };
@@ -264,7 +266,7 @@ fn make_owned(path: &Path, mode: Mode) -> io::Result<File> {
     Ok(made)
 }
 
-/// Gives what root has made to the owner of the directory it is in.
+/// Gives a file created by root to the owner of its directory.
 fn hand_over(file: &File, folder: &Metadata) -> io::Result<()> {
     if rustix::process::geteuid().is_root() && folder.uid() != 0 {
         std::os::unix::fs::fchown(file, Some(folder.uid()), Some(folder.gid()))?;
@@ -272,9 +274,9 @@ fn hand_over(file: &File, folder: &Metadata) -> io::Result<()> {
     Ok(())
 }
 
-/// Gives a new file the owner and the permissions of the one it replaces.
+/// Gives a new file the owner and permissions of the file it replaces.
 ///
-/// Where the group cannot be kept, what the group was allowed is not allowed to another.
+/// If the owner and group cannot be set, the group permissions are dropped.
 fn dress(file: &File, old: &Metadata) -> io::Result<()> {
     let new = file.metadata()?;
     let mut mode = old.mode() & 0o777;

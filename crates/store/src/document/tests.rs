@@ -1,4 +1,4 @@
-//! Layouts that are refused, writes that are whole, and links that are followed or not.
+//! Tests: rejected layouts, atomic writes, and handling of links.
 
 use std::convert::Infallible;
 use std::fs::{self, Permissions};
@@ -21,7 +21,7 @@ fn mode(path: &Path) -> u32 {
     fs::metadata(path).unwrap().mode() & 0o7777
 }
 
-/// Lays out a private document in `home/wharf/tokens`, lets the case spoil it, and compares what loading says.
+/// Creates a private document in `home/wharf/tokens`, applies `spoil`, and compares the result of loading.
 fn check_layout(name: &str, spoil: impl FnOnce(&Path), expected: Result<Option<&str>, Flaw>) {
     let scratch = Scratch::new();
     let folder = scratch.path("home/wharf");
@@ -41,7 +41,7 @@ fn check_layout(name: &str, spoil: impl FnOnce(&Path), expected: Result<Option<&
     }
 }
 
-/// Everything below a directory, with its content where it has any.
+/// Returns everything below a directory, with the content of files.
 fn names_below(folder: &Path) -> Vec<(PathBuf, Vec<u8>)> {
     let mut found = Vec::new();
     for entry in fs::read_dir(folder).unwrap() {
@@ -106,7 +106,7 @@ fn a_private_document_is_a_file_of_its_own() {
         rustix::fs::mkfifoat(rustix::fs::CWD, tokens(folder), mode).unwrap();
     };
     check_layout("pipe", pipe, Err(Flaw::NotAFile));
-    // The way there may lead over links: what counts is where it ends.
+    // Links in the directory path are allowed: only the final target is checked.
     let linked = |folder: &Path| {
         fs::rename(folder, folder.with_file_name("elsewhere")).unwrap();
         symlink("elsewhere", folder).unwrap();
@@ -285,7 +285,7 @@ fn what_fails_leaves_the_old() {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(48))]
 
-    /// A document behaves as an optional byte string in memory would.
+    /// A document behaves like an optional byte string in memory.
     #[test]
     fn a_document_is_what_was_written_last(
         steps in proptest::collection::vec((any::<bool>(), proptest::collection::vec(any::<u8>(), 0..40)), 1..6),

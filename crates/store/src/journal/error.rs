@@ -1,4 +1,4 @@
-//! Why a journal was not opened or not written.
+//! Errors of opening and writing a journal.
 
 use std::io;
 use std::path::PathBuf;
@@ -6,46 +6,46 @@ use std::path::PathBuf;
 use crate::lock::LockError;
 use crate::privacy::Unsafe;
 
-/// Why a journal was not opened.
+/// An error of opening a journal.
 #[derive(Debug, thiserror::Error)]
 pub enum OpenError {
-    /// Others could write to it. [`Unsafe::fix`] says what to do.
+    /// Another user could write to the journal. [`Unsafe::fix`] returns the remedy.
     #[error(transparent)]
     Unsafe(#[from] Unsafe),
-    /// The system says no.
+    /// An I/O error.
     #[error("cannot open `{}`", .path.display())]
     Io {
         /// The journal.
         path: PathBuf,
-        /// Why not.
+        /// The cause.
         source: io::Error,
     },
 }
 
-/// Why an entry is not in the journal.
+/// An error of appending an entry. The entry is not in the journal.
 #[derive(Debug, thiserror::Error)]
 pub enum AppendError {
-    /// It has no JSON.
+    /// The entry cannot be serialized as JSON.
     #[error("the entry cannot be written as JSON")]
     NotJson(#[source] serde_json::Error),
-    /// It is larger than a whole file may be.
+    /// The entry exceeds the maximum size of a file.
     #[error("the entry is larger than {limit} bytes")]
     TooLarge {
-        /// What a file may weigh.
+        /// Maximum size of a file in bytes.
         limit: u64,
     },
-    /// Another process was writing all the time.
+    /// Another process held the lock until the timeout.
     #[error(transparent)]
     Locked(LockError),
-    /// Others could have written to the file.
+    /// Another user could have written to the file.
     #[error(transparent)]
     Unsafe(#[from] Unsafe),
-    /// The system says no; the disk may be full.
+    /// An I/O error, a full disk for example.
     #[error("cannot write to `{}`", .path.display())]
     Io {
         /// The journal.
         path: PathBuf,
-        /// Why not.
+        /// The cause.
         source: io::Error,
     },
 }

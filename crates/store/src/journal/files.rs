@@ -1,7 +1,8 @@
-//! The files a journal consists of, and their names.
+//! The files of a journal and their names.
 //!
-//! `audit.jsonl` is written to, `audit.jsonl.000007` is full, `audit.jsonl.head` says what came last, and what a crash
-//! left of a line is moved to `audit.jsonl.torn`. Full files keep their number, so that a name in a line stays true.
+//! `audit.jsonl` is the current file, `audit.jsonl.000007` is a full one, `audit.jsonl.head` records the last line, and
+//! `audit.jsonl.torn` receives unfinished lines left by crashes. Full files are not renumbered, so references to them
+//! stay valid.
 
 use std::ffi::OsStr;
 use std::fs::File;
@@ -19,7 +20,7 @@ pub(super) struct Files {
 }
 
 impl Files {
-    /// Finds the journal's directory, or makes it, and makes sure that it is safe there.
+    /// Opens the journal's directory, creates it if missing, and checks that it is safe.
     pub(super) fn make(path: &Path) -> Result<Self, OpenError> {
         let failed = |source| OpenError::Io { path: path.to_owned(), source };
         let files = Self::of(path, Folder::make_private).map_err(failed)?;
@@ -30,7 +31,7 @@ impl Files {
         Ok(files)
     }
 
-    /// Finds the journal's directory.
+    /// Opens the journal's directory.
     pub(super) fn find(path: &Path) -> io::Result<Self> {
         Self::of(path, Folder::open)
     }
@@ -48,7 +49,7 @@ impl Files {
         self.folder.path().join(self.beside("head"))
     }
 
-    /// Opens the head, or makes it.
+    /// Opens the head file. Creates it if missing.
     pub(super) fn open_head(&self) -> Result<File, OpenError> {
         let failed = |source| OpenError::Io { path: self.head_path(), source };
         let head = self.folder.write(self.beside("head").as_ref()).map_err(failed)?;
@@ -56,34 +57,34 @@ impl Files {
         Ok(head)
     }
 
-    /// Opens the head for reading, if there is one.
+    /// Opens the head file for reading, if it exists.
     pub(super) fn read_head(&self) -> io::Result<Option<File>> {
         if_found(self.folder.read(self.beside("head").as_ref()))
     }
 
-    /// Opens the file that is written to.
+    /// Opens the current file for appending.
     pub(super) fn open_current(&self) -> io::Result<File> {
         self.folder.append(self.name.as_ref())
     }
 
-    /// Opens any of the files for reading.
+    /// Opens one of the files for reading, if it exists.
     pub(super) fn read(&self, name: &str) -> io::Result<Option<File>> {
         if_found(self.folder.read(name.as_ref()))
     }
 
-    /// All files with lines in them, the oldest first.
+    /// Returns the names of all files with lines, oldest first.
     pub(super) fn all(&self) -> io::Result<Vec<String>> {
         let mut names = self.full()?;
         names.push(self.name.clone());
         Ok(names)
     }
 
-    /// The file that was filled last.
+    /// Returns the name of the newest full file.
     pub(super) fn newest(&self) -> io::Result<Option<String>> {
         Ok(self.full()?.pop())
     }
 
-    /// Makes the current file a full one, and removes the oldest beyond those to keep.
+    /// Renames the current file to a full one, and removes the oldest full files beyond `keep`.
     pub(super) fn set_aside(&self, keep: usize) -> io::Result<()> {
         let mut full = self.full()?;
         let number = full.last().and_then(|name| self.number(name)).unwrap_or(0) + 1;
@@ -95,7 +96,7 @@ impl Files {
         full[..surplus].iter().try_for_each(|name| self.folder.remove(name.as_ref()))
     }
 
-    /// Keeps what a crash left of a line.
+    /// Saves the fragment of a line that a crash left.
     pub(super) fn keep_torn(&self, fragment: &[u8]) -> io::Result<()> {
         let mut file = self.folder.append(self.beside("torn").as_ref())?;
         file.write_all(&[fragment, b"\n"].concat())?;
@@ -106,7 +107,7 @@ impl Files {
         AppendError::Io { path: self.path(), source }
     }
 
-    /// The full files by their numbers.
+    /// Returns the names of the full files, ordered by number.
     fn full(&self) -> io::Result<Vec<String>> {
         let names = self.folder.names()?.into_iter().filter_map(|name| name.into_string().ok());
         let mut full: Vec<(u64, String)> = names.filter_map(|name| Some((self.number(&name)?, name))).collect();

@@ -1,4 +1,4 @@
-//! The record of the line that came last.
+//! The head file: a record of the last line.
 
 use std::fs::File;
 use std::io;
@@ -8,10 +8,10 @@ use serde::{Deserialize, Serialize};
 
 use super::line::{Link, SCHEMA};
 
-/// The record has the same size always, so that writing it anew needs no space.
+/// Length of the record in bytes, without the line break. It is fixed, so that overwriting it allocates no disk space.
 const WIDTH: usize = 191;
 
-/// What the next line has to carry, and how long the current file is.
+/// Link of the next line, and size of the current file.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Head {
     pub(super) link: Link,
@@ -27,7 +27,7 @@ struct Record {
 }
 
 impl Head {
-    /// Reads the record, or nothing if there is none that makes sense.
+    /// Reads the record. Returns `None` if it is missing or malformed.
     pub(super) fn read(file: &File) -> io::Result<Option<Self>> {
         let mut buffer = [0; WIDTH + 1];
         let mut filled = 0;

@@ -1,4 +1,4 @@
-//! How one line is written and read.
+//! The format of one journal line.
 
 use std::fmt::Write;
 
@@ -7,19 +7,19 @@ use serde_json::value::RawValue;
 
 use crate::digest::Digest;
 
-/// Stands in the first line of each file, and in the head.
+/// Format version, recorded in the first line of each file and in the head.
 pub(super) const SCHEMA: u32 = 1;
 
-/// What a line must carry to follow the one before.
+/// Sequence number and hash that tie a line to its predecessor.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub(super) struct Link {
     pub(super) seq: u64,
-    /// The hash of the line before.
+    /// Hash of the preceding line.
     pub(super) prev: Option<String>,
 }
 
 impl Link {
-    /// What the line after this text must carry.
+    /// Returns the link of the line that follows `line`.
     pub(super) fn next(&self, line: &[u8]) -> Self {
         Self { seq: self.seq + 1, prev: Some(Digest::of(line).to_string()) }
     }
@@ -29,15 +29,15 @@ impl Link {
 pub(super) struct Line<'a> {
     pub(super) is_first: bool,
     pub(super) link: &'a Link,
-    /// The file that this one follows.
+    /// Name of the preceding file.
     pub(super) after: Option<&'a str>,
-    /// How much of an unfinished line was found here and moved aside.
+    /// Size of the unfinished line that recovery moved aside before this line, in bytes.
     pub(super) torn: u64,
     pub(super) entry: &'a RawValue,
 }
 
 impl Line<'_> {
-    /// The text with its line break.
+    /// Serializes the line, including the line break.
     pub(super) fn compose(&self) -> Result<Vec<u8>, serde_json::Error> {
         #[derive(Serialize)]
         struct Text<'a> {
@@ -65,7 +65,7 @@ impl Line<'_> {
     }
 }
 
-/// What a written line says about its place.
+/// Chain fields of a written line.
 #[derive(Debug, Deserialize)]
 pub(super) struct Record {
     pub(super) seq: u64,
@@ -84,10 +84,10 @@ impl Record {
     }
 }
 
-/// The same JSON on one line of printable ASCII, so that nothing in it acts on a terminal.
+/// Returns the same JSON on one line of printable ASCII, without terminal control characters.
 ///
-/// Outside ASCII, and at DEL, only strings can be, which take an escape instead; below the space only white space can
-/// be, between the tokens of raw values.
+/// Non-ASCII characters and DEL occur only inside strings and are escaped there. Characters below the space are white
+/// space between the tokens of raw values and become spaces.
 fn printable(json: String) -> String {
     if json.bytes().all(|byte| matches!(byte, b' '..=b'~')) {
         return json;
@@ -99,7 +99,7 @@ fn printable(json: String) -> String {
             '\0'..' ' => line.push(' '),
             _ => {
                 for unit in character.encode_utf16(&mut [0; 2]) {
-                    // Writing to a string does not fail.
+                    // Writing to a `String` is infallible.
                     let _ = write!(line, "\\u{unit:04x}");
                 }
             }

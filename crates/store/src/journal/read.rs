@@ -1,4 +1,4 @@
-//! A journal as whoever counts what is in it reads it.
+//! Reading the entries of a journal without verification.
 
 use std::io::{self, BufRead, BufReader, Read};
 use std::path::Path;
@@ -8,14 +8,14 @@ use serde_json::value::RawValue;
 
 use super::files::Files;
 
-/// The longest line that is read; a longer one is passed over.
+/// Maximum length of a line in bytes. Longer lines are skipped.
 const LONGEST: u64 = 1 << 20;
 
-/// Reads every entry of a journal, in all of its files that are kept, the oldest first. Returns how many lines were
-/// passed over because they are unfinished, too long or no lines of a journal.
+/// Calls `each` with every entry of a journal, in all retained files, oldest first. Returns the number of lines skipped
+/// because they are unfinished, too long or not journal lines.
 ///
-/// Takes no lock: what is appended meanwhile is seen or not. Nothing is checked, as [`super::verify`] does. A journal
-/// that is not there has no entries.
+/// Takes no lock: entries appended during the read may or may not be seen. Does not verify the hash chain; see
+/// [`super::verify`]. A journal that does not exist has no entries.
 pub fn entries(path: &Path, mut each: impl FnMut(&str)) -> io::Result<u64> {
     let files = match Files::find(path) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(0),
@@ -24,7 +24,7 @@ pub fn entries(path: &Path, mut each: impl FnMut(&str)) -> io::Result<u64> {
     let mut skipped = 0;
     for name in files.all()? {
         if let Some(file) = files.read(&name)? {
-            // What was there when it was opened: whoever writes without end is not followed.
+            // Bounded by the size at open, so that a fast writer cannot keep the reader busy forever.
             let size = file.metadata()?.len();
             skipped += entries_of(BufReader::new(file.take(size)), &mut each)?;
         }

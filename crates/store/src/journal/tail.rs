@@ -1,4 +1,4 @@
-//! Where the chain ends: what the next line follows, and the file it goes into.
+//! The end of the chain: the link of the next line and the file to append to.
 
 use std::fs::File;
 use std::io::{self, Read, Seek, SeekFrom};
@@ -13,12 +13,13 @@ pub(super) struct Tail {
     pub(super) file: File,
     pub(super) size: u64,
     pub(super) link: Link,
-    /// How much of an unfinished line was moved aside just now.
+    /// Size of the unfinished line that was just moved aside, in bytes.
     pub(super) torn: u64,
 }
 
 impl Tail {
-    /// Finds the end; heals the file if whoever wrote last did not get to its end. Called by who holds the lock.
+    /// Finds the end of the chain, and repairs the file if a crash interrupted the last write. The caller holds the
+    /// lock.
     pub(super) fn find(files: &Files, head: &File) -> Result<Self, AppendError> {
         let failed = |error| files.unwritten(error);
         let file = files.open_current().map_err(failed)?;
@@ -51,10 +52,10 @@ impl Tail {
     }
 }
 
-/// What follows the head and the lines that were written after it.
+/// Returns the link after the head and the valid lines written after it.
 ///
-/// Lines that do not follow are passed over, and so are lines that are missing: the next one follows what the head
-/// says, and the gap stays to be seen.
+/// Lines that do not continue the chain are skipped. The next line continues from the head, so that verification still
+/// detects a gap.
 fn after_head(mut link: Link, size: u64, lines: &[u8]) -> Link {
     let written = usize::try_from(size).ok().and_then(|size| lines.get(size..)).unwrap_or_default();
     for line in written.split_inclusive(|&byte| byte == b'\n') {
@@ -66,7 +67,7 @@ fn after_head(mut link: Link, size: u64, lines: &[u8]) -> Link {
     link
 }
 
-/// What follows the last line of a file whose head is lost.
+/// Returns the link after the last line of a file without a head.
 fn last_link(lines: &[u8]) -> Option<Link> {
     let lines = lines.strip_suffix(b"\n")?;
     let line = lines.rsplit(|&byte| byte == b'\n').next()?;

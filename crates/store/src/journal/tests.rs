@@ -1,4 +1,4 @@
-//! Entries that stay one line, tampering that is found, and crashes that cost nothing but what was unfinished.
+//! Tests: line format, detection of tampering, and recovery from crashes.
 
 use std::fs;
 use std::os::unix::fs::{MetadataExt, PermissionsExt};
@@ -13,7 +13,7 @@ use crate::scratch::Scratch;
 
 const ROOMY: JournalOptions = JournalOptions { max_bytes: 1 << 20, keep_files: 3 };
 
-/// A journal with these entries, and the directory it is in.
+/// Creates a journal with these entries, and its directory.
 fn journal(entries: &[&str]) -> (Scratch, Journal) {
     let scratch = Scratch::new();
     let journal = Journal::open(&scratch.path("log"), ROOMY).unwrap();
@@ -30,7 +30,7 @@ fn entries(scratch: &Scratch) -> Vec<Value> {
     lines(scratch).into_iter().map(|mut line| line["entry"].take()).collect()
 }
 
-/// The line and the fault that verifying finds.
+/// Returns line and fault that verification reports.
 fn fault(scratch: &Scratch) -> Option<(u64, Fault)> {
     match verify(&scratch.path("log")) {
         Ok(_) => None,
@@ -92,7 +92,7 @@ fn tampering_is_found_where_it_happened() {
         tamper(&mut lines);
         fs::write(scratch.path("log"), lines.concat()).unwrap();
         assert_eq!(fault(&scratch), Some((line, expected)), "{name}");
-        // Going on does not cover it up.
+        // Appending further entries does not hide the fault.
         journal.append("five").unwrap();
         assert!(fault(&scratch).is_some(), "{name}");
     }
@@ -122,7 +122,7 @@ fn a_crash_at_any_byte_costs_only_the_unfinished_line() {
     journal.append("three").unwrap();
     let after = fs::read(scratch.path("log")).unwrap();
     for cut in before.len()..=after.len() {
-        // As if the process had ended there: part of the line is written, and the head is not.
+        // Simulates a crash there: part of the line is written, the head is not.
         fs::write(scratch.path("log"), &after[..cut]).unwrap();
         fs::write(scratch.path("log.head"), &head).unwrap();
         let _ = fs::remove_file(scratch.path("log.torn"));
@@ -171,7 +171,7 @@ fn full_files_are_set_aside_and_the_oldest_go() {
     }
     let verified = verify(&scratch.path("log")).unwrap();
     assert_eq!((verified.first + verified.entries, verified.files), (20, 3));
-    // As if the process had ended between setting the file aside and beginning the next.
+    // Simulates a crash between renaming the full file and starting the next.
     fs::rename(scratch.path("log"), scratch.path("log.000099")).unwrap();
     journal.append("after a crash").unwrap();
     assert_eq!(verify(&scratch.path("log")).unwrap().files, 4);
@@ -204,7 +204,7 @@ fn what_cannot_be_written_is_an_error() {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(64))]
 
-    /// No single byte of a journal can be changed, taken away or added unnoticed.
+    /// Every change, removal or insertion of a single byte is detected.
     #[test]
     fn no_byte_changes_unnoticed(
         texts in proptest::collection::vec(".{0,12}", 1..5),

@@ -1,4 +1,4 @@
-//! Whether a journal is what was written.
+//! Verification of a journal's hash chain.
 
 use std::fs::File;
 use std::io::{self, BufRead, BufReader, Read};
@@ -10,85 +10,85 @@ use super::head::Head;
 use super::line::{Link, Record};
 use crate::lock::{Held, LockError};
 
-/// A journal in which nothing is missing and nothing was changed.
+/// Result of a successful verification.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Verified {
-    /// How many entries it has.
+    /// Number of entries.
     pub entries: u64,
-    /// The number of the first of them. Those before it were in files that are not kept any more.
+    /// Sequence number of the first entry. Earlier entries were in files that have been removed.
     pub first: u64,
-    /// How many files it consists of.
+    /// Number of files.
     pub files: usize,
-    /// How often a crash left an unfinished line, which was moved aside.
+    /// Number of unfinished lines that crashes left and recovery moved aside.
     pub torn: u64,
 }
 
-/// Where a journal is not what was written.
+/// Position and kind of a journal's first inconsistency.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("`{}` line {line}: {fault}", .path.display())]
 pub struct Broken {
     /// The file.
     pub path: PathBuf,
-    /// The line in it, counted from 1.
+    /// Line number, counted from 1.
     pub line: u64,
-    /// What is wrong there.
+    /// Kind of inconsistency.
     pub fault: Fault,
 }
 
-/// What is wrong with a line of a journal.
+/// An inconsistency in a line of a journal.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum Fault {
-    /// It is no line of a journal.
+    /// The line is not a journal line.
     #[error("it is not a line of a journal")]
     Foreign,
-    /// It does not end.
+    /// The line has no line break.
     #[error("it is unfinished")]
     Torn,
-    /// It is not the one whose turn it is: lines are missing, doubled or in another order.
+    /// The sequence number is wrong: lines are missing, duplicated or reordered.
     #[error("entry {expected} should be here, and it is entry {found}")]
     Order {
-        /// The number that follows.
+        /// Expected sequence number.
         expected: u64,
-        /// The number it has.
+        /// Sequence number of the line.
         found: u64,
     },
-    /// It is not what the next line, or the head, remembers.
+    /// The hash recorded in the next line or in the head does not match.
     #[error("it was changed after it was written")]
     Altered,
-    /// The file before this one is missing.
+    /// The preceding file is missing.
     #[error("what came before is missing")]
     Beginning,
-    /// Lines after it are missing.
+    /// Lines after this one are missing.
     #[error("it should not be the last: {0} more were written")]
     End(u64),
-    /// Lines after the one that was written last.
+    /// Lines follow the last line that the head records.
     #[error("it was not written by the journal")]
     Surplus,
-    /// The file that remembers the last line is missing, so that nobody knows whether lines are.
+    /// The head file is missing, so missing lines at the end cannot be detected.
     #[error("the record of what was written last is missing")]
     NoHead,
 }
 
-/// Why a journal was not found whole.
+/// An error of verifying a journal.
 #[derive(Debug, thiserror::Error)]
 pub enum VerifyError {
-    /// It is not what was written.
+    /// The journal is inconsistent.
     #[error(transparent)]
     Broken(#[from] Broken),
-    /// Another process was writing all the time.
+    /// Another process held the lock until the timeout.
     #[error(transparent)]
     Locked(LockError),
-    /// The system says no.
+    /// An I/O error.
     #[error("cannot read `{}`", .path.display())]
     Io {
         /// The journal.
         path: PathBuf,
-        /// Why not.
+        /// The cause.
         source: io::Error,
     },
 }
 
-/// Checks every line of a journal, in all of its files that are kept. Writers wait only while the files are opened.
+/// Verifies every line of a journal, in all retained files. Writers are locked out only while the files are opened.
 pub fn verify(path: &Path) -> Result<Verified, VerifyError> {
     let failed = |source| VerifyError::Io { path: path.to_owned(), source };
     let files = Files::find(path).map_err(failed)?;
@@ -108,13 +108,13 @@ pub fn verify(path: &Path) -> Result<Verified, VerifyError> {
     })
 }
 
-/// The files as they were at one moment.
+/// All files of a journal, opened under the lock.
 struct Parts {
     head: Option<Head>,
     files: Vec<Part>,
 }
 
-/// An open file, and how much of it was there when it was opened.
+/// An open file and its size at the time of opening.
 struct Part {
     name: String,
     file: File,
@@ -149,17 +149,17 @@ impl Parts {
     }
 }
 
-/// A line of one of the files.
+/// Position of a line.
 #[derive(Debug, Clone, Copy, Default)]
 struct Place {
     file: usize,
     line: u64,
 }
 
-/// How far the check has come. Pure: lines in, verdict out.
+/// State of the verification. Does no I/O.
 struct Walk<'a> {
     head: Option<&'a Head>,
-    /// What the next line must carry; nothing before the first.
+    /// Sequence number and hash that the next line must have. `None` before the first line.
     link: Option<Link>,
     here: Place,
     before: Place,
@@ -209,7 +209,7 @@ impl<'a> Walk<'a> {
             None if next == 0 => Ok(self.verified),
             None => Err((self.before, Fault::NoHead)),
             Some(known) if known > next => Err((self.before, Fault::End(known - next))),
-            // One line more is what a crash between line and head leaves.
+            // A crash between writing a line and writing the head leaves one extra line.
             Some(known) if next > known + 1 => Err((self.before, Fault::Surplus)),
             Some(_) => Ok(self.verified),
         }

@@ -1,4 +1,4 @@
-//! Why nothing was spilled.
+//! Errors of spilling a result.
 
 use std::io;
 use std::path::PathBuf;
@@ -6,40 +6,40 @@ use std::path::PathBuf;
 use crate::lock::LockError;
 use crate::privacy::Unsafe;
 
-/// Why nothing was spilled. No part of a file remains.
+/// An error of spilling a result. No partial file remains.
 #[derive(Debug, thiserror::Error)]
 pub enum SpillError {
-    /// There is no room, and nothing in the directory is old enough to go. The result can still be shown shortened.
+    /// The quota is used up, and no file is old enough to be removed. The caller can still show a shortened result.
     #[error("the directory for large results is full: {used} of {limit} bytes in {files} files")]
     Full {
-        /// What is there.
+        /// Size of all files in bytes.
         used: u64,
-        /// In so many files.
+        /// Number of files.
         files: usize,
-        /// What may be there.
+        /// Maximum size of all files in bytes.
         limit: u64,
     },
-    /// It is larger than one file may be.
+    /// The content exceeds the maximum size of one file.
     #[error("it is larger than {limit} bytes")]
     TooLarge {
-        /// What one file may weigh.
+        /// Maximum size of one file in bytes.
         limit: u64,
     },
-    /// It is not base64.
+    /// The text is not valid base64.
     #[error("it is not base64")]
     NotBase64,
-    /// The directory is not ours alone. [`Unsafe::fix`] says what to do.
+    /// Other users can access the directory. [`Unsafe::fix`] returns the remedy.
     #[error(transparent)]
     Unsafe(#[from] Unsafe),
-    /// Another process was writing all the time.
+    /// Another process held the lock until the timeout.
     #[error(transparent)]
     Locked(LockError),
-    /// The system says no.
+    /// An I/O error.
     #[error("cannot write to `{}`", .path.display())]
     Io {
         /// The directory.
         path: PathBuf,
-        /// Why not.
+        /// The cause.
         source: io::Error,
     },
 }

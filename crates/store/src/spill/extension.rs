@@ -1,9 +1,9 @@
-//! What a spilled file is called after its dot.
+//! File name extensions of spilled files.
 
-/// A kind of content that a program opens and none executes.
+/// A file name extension of a content type that programs open but do not execute.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Extension {
-    /// Anything else.
+    /// Any other content.
     Bin,
     /// Comma-separated values.
     Csv,
@@ -32,7 +32,7 @@ pub enum Extension {
 }
 
 impl Extension {
-    /// All of them.
+    /// All extensions.
     pub const ALL: [Self; 13] = [
         Self::Bin,
         Self::Csv,
@@ -49,7 +49,7 @@ impl Extension {
         Self::Webp,
     ];
 
-    /// The extension for a media type that a server claims; what is not known is binary.
+    /// Returns the extension for a media type claimed by a server. Unknown types map to [`Extension::Bin`].
     pub fn of_media_type(media_type: &str) -> Self {
         let essence = media_type.split(';').next().unwrap_or_default().trim().to_ascii_lowercase();
         match essence.as_str() {
@@ -70,7 +70,7 @@ impl Extension {
         }
     }
 
-    /// The spelling, without a dot.
+    /// Returns the extension without the dot.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Bin => "bin",

@@ -1,8 +1,8 @@
-//! Slices read as one stream.
+//! A reader over a sequence of byte slices.
 
 use std::io::{self, Read};
 
-/// Pieces one after the other, as a reader.
+/// Reads the concatenation of an iterator's slices.
 pub(super) struct Pieces<I: Iterator> {
     rest: I,
     current: Option<I::Item>,

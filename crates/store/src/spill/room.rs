@@ -1,8 +1,8 @@
-//! How much of the quota is left.
+//! The remaining quota of a spill directory.
 
 use super::{Cleaned, SpillError, SpillLimits};
 
-/// How much may be written yet.
+/// The remaining quota.
 pub(super) struct Room {
     total: u64,
     one: u64,

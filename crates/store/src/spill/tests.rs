@@ -1,4 +1,4 @@
-//! Files that stay inside, private and within their quota.
+//! Tests: containment, permissions and quotas of spilled files.
 
 use std::fs::{self, FileTimes, Permissions};
 use std::os::unix::fs::{MetadataExt, PermissionsExt, symlink};
@@ -154,7 +154,7 @@ fn only_base64_is_decoded() {
     assert_eq!(names(&scratch.path("spill")).len(), written);
 }
 
-/// Somebody swaps the directory's name for a link to another directory, all the time.
+/// Another thread keeps swapping the directory for a link to another directory.
 #[test]
 fn what_is_spilled_stays_in_the_directory_that_was_opened() {
     let scratch = Scratch::new();

@@ -1,4 +1,4 @@
-//! Taking the person at the terminal to a login page: by their browser after a yes, or by showing them the address.
+//! Takes the user to a login page: in a browser after confirmation, or by printing the URL.
 
 use std::sync::Arc;
 
@@ -15,27 +15,27 @@ use crate::servers::shown_word;
 use crate::session::Session;
 use crate::style::{HEADING, NAME, QUIET, paint};
 
-/// How a login page is shown.
+/// Presentation of a login page.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Showing {
-    /// In the browser after a yes; where nobody can be asked, as an address.
+    /// Open a browser after confirmation, or print the URL without a terminal.
     Asking,
-    /// In the browser at once.
+    /// Open a browser immediately.
     AtOnce,
-    /// In the browser at once, for somebody who has been shown what [`Login`] tells and has agreed.
+    /// Open a browser immediately: the user has already confirmed the [`Login`] question.
     Agreed,
-    /// As an address, and the one that it leads back to may be pasted.
+    /// Print the URL and accept the pasted redirect URL.
     Address,
-    /// As a code to type on another device.
+    /// Print a code to enter on another device.
     Code,
 }
 
-/// Takes the person at the terminal to login pages, and waits as long as `--timeout` says.
+/// Creates a visitor that takes the user to login pages and waits for at most `--timeout`.
 pub fn visitor(session: &Session, settings: &AuthSettings, showing: Showing) -> Arc<dyn Visitor> {
     visitors(session, showing)(settings)
 }
 
-/// The same for whatever settings the servers have that people log in at.
+/// Returns a factory that creates such a visitor for the login settings of each server.
 pub fn visitors(session: &Session, showing: Showing) -> impl Fn(&AuthSettings) -> Arc<dyn Visitor> + Clone + use<> {
     let (console, patience) = (session.console.clone(), session.timeout());
     let browser = Arc::new(Browser { console: console.clone(), opener: Opener::of(&session.surroundings), showing });
@@ -123,7 +123,7 @@ impl Browser {
         Ok(())
     }
 
-    /// A browser that does not start leaves the person with the address, which is shown.
+    /// Starts the browser. If that fails, the user still has the printed URL.
     fn start(&self, url: &str) {
         let console = self.console.clone();
         let failed = move |status| {
@@ -142,12 +142,12 @@ fn waiting(lasts: u64) -> String {
         .to_string()
 }
 
-/// Who wants the login, where, and for what.
+/// Describes the login: the server, the URL, the issuer and the scopes.
 fn told(page: &Page, url: &str) -> String {
     Login { server: &asking(&page.server), url, issuer: &page.issuer, scope: page.scope.as_deref() }.told()
 }
 
-/// Lines from whoever is at the standard input.
+/// Lines from standard input.
 struct Terminal(Arc<Console>);
 
 const PASTE: &str = "\
@@ -167,7 +167,7 @@ fn capital(text: &str) -> String {
     letters.next().map(|first| first.to_uppercase().chain(letters).collect()).unwrap_or_default()
 }
 
-/// Who wants the login, by the name it goes by here.
+/// Returns the display name of the server that requires the login.
 fn asking(server: &str) -> String {
     shown_word(of_project(server).map_or(server, |(_, name)| name))
 }

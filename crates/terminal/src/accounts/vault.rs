@@ -1,4 +1,4 @@
-//! Where logins are kept: opened when somebody needs it, so that a server without a login costs nothing.
+//! Storage of logins, opened on first use, so that a server without a login costs nothing.
 
 use std::path::PathBuf;
 use std::sync::{Arc, OnceLock};
@@ -12,11 +12,11 @@ use wharf_spec::{Secret, Surroundings};
 
 use crate::configured::Configuration;
 
-/// The keyring in words for people.
+/// Display name of the keyring.
 const KEYRING: &str = "the system's keyring";
 
-/// The place that `tokenStore` says. The keyring is tried out before anything is kept in it; reading needs no trial,
-/// since the private file knows what is in the keyring.
+/// The store selected by `tokenStore`. The keyring is tested before the first write. Reads need no test, since the
+/// private file records which logins are in the keyring.
 pub struct LazyVault {
     path: PathBuf,
     configuration: Arc<Configuration>,
@@ -24,11 +24,11 @@ pub struct LazyVault {
     opened: OnceLock<Result<Arc<dyn Vault>, VaultError>>,
 }
 
-/// Where one login is.
+/// Storage location of one login.
 pub struct Place {
-    /// In a word.
+    /// Machine-readable name.
     pub word: &'static str,
-    /// In words for people.
+    /// Display name.
     pub told: String,
 }
 
@@ -37,31 +37,32 @@ impl LazyVault {
         Self { path, configuration, reading: OnceLock::new(), opened: OnceLock::new() }
     }
 
-    /// Whether anything was ever kept. A link that leads nowhere counts: it is for the vault to refuse.
+    /// Reports whether the private file exists. A dangling symlink is reported as existing: the vault rejects it.
     pub fn is_there(&self) -> bool {
         self.path.symlink_metadata().is_ok()
     }
 
-    /// Opens it for good, trying the keyring out where one is to be used. Blocks.
+    /// Opens the vault for writing, after a test of the keyring if one is used. Blocks.
     pub fn open(&self) -> Result<&Arc<dyn Vault>, VaultError> {
         let open = || open_vault(self.choice(), &self.path, self.keyring());
         self.opened.get_or_init(open).as_ref().map_err(Clone::clone)
     }
 
-    /// Why nothing could be kept where `tokenStore` says, as far as that is known without a trial.
+    /// Returns the reason why logins cannot be stored where `tokenStore` says, if that is known without testing the
+    /// keyring.
     pub fn trouble(&self) -> Option<VaultError> {
         let is_missing = self.choice() == TokenStore::Keyring && self.keyring().is_none();
         is_missing.then(|| KeyringError("there is none".to_owned()).into())
     }
 
-    /// Where an account's login is; nothing where there is none. Blocks.
+    /// Returns the storage location of an account's login, or `None` without a login. Blocks.
     pub fn place_of(&self, key: &AccountKey) -> Option<Place> {
         let file = FileVault::new(&self.path);
         if !self.is_there() || !file.keys().ok()?.contains(key) {
             return None;
         }
         match file.load(key) {
-            // The file can be read, and says that it is elsewhere.
+            // The file is readable and refers to the keyring.
             Err(VaultError::Elsewhere { .. }) => Some(Place { word: "keyring", told: KEYRING.to_owned() }),
             _ => Some(Place { word: "file", told: file.place() }),
         }
@@ -77,7 +78,7 @@ impl LazyVault {
         })
     }
 
-    /// What `tokenStore` says. A configuration that cannot be read says nothing.
+    /// Returns the `tokenStore` setting. An unreadable configuration means `auto`.
     fn choice(&self) -> TokenStore {
         let config = self.configuration.config().ok();
         match config.and_then(|config| config.settings.token_store.as_deref()) {
@@ -128,7 +129,7 @@ impl Vault for LazyVault {
     }
 }
 
-/// The system's keyring.
+/// The system keyring.
 struct System {
     keyring: wharf_config::Keyring,
     around: Surroundings,
@@ -148,7 +149,7 @@ impl Keyring for System {
     }
 }
 
-/// A name in characters that mean nothing to any program.
+/// Percent-encodes a name so that no character is special to any program.
 fn filed(name: &str) -> String {
     let spell = |byte: u8| match byte {
         b'_' | b'.' | b':' | b'-' => char::from(byte).to_string(),

@@ -1,4 +1,4 @@
-//! What is wrong with the arguments of a call, gathered before anything is said about it.
+//! Collects all problems of a call's arguments, to report them together.
 
 use wharf_wire::Raw;
 
@@ -7,10 +7,10 @@ use crate::failure::Failure;
 use crate::nearest::nearest;
 use crate::table::cut;
 
-/// The most columns of a value that are repeated.
+/// Maximum characters of a value in a message.
 const SHOWN: usize = 200;
 
-/// Judges arguments one by one, and then all of them.
+/// Checks arguments one by one, then as a whole.
 pub struct Check<'a> {
     tool: &'a str,
     schema: Option<&'a Schema>,
@@ -18,7 +18,7 @@ pub struct Check<'a> {
     problems: Vec<String>,
     hints: Vec<String>,
     warnings: Vec<String>,
-    /// Names that may have been meant by others: they are not missed as well.
+    /// Likely intended names of unknown arguments, not reported as missing as well.
     meant: Vec<String>,
 }
 
@@ -28,7 +28,7 @@ impl<'a> Check<'a> {
         Self { tool, schema, given, problems, hints, warnings, meant }
     }
 
-    /// The value to send for an argument, unless there is something wrong with it.
+    /// Returns the value to send for an argument, or `None` if it is invalid.
     pub fn argument(&mut self, given: Given) -> Option<Raw> {
         let Given { name, value } = given;
         self.name(&name);
@@ -44,7 +44,7 @@ impl<'a> Check<'a> {
         value
     }
 
-    /// A value that was said and could be read, or what was wanted instead.
+    /// Checks a value against the schema, or records the type that was expected.
     fn judged(&mut self, name: &str, said: &str, value: Result<Raw, String>) -> Option<Raw> {
         let wanted = match value {
             Ok(json) => match self.schema.and_then(|schema| schema.misfit(name, &json)) {
@@ -73,7 +73,11 @@ impl<'a> Check<'a> {
         }
     }
 
-    /// What is odd, or everything that is wrong.
+    /// Returns the warnings.
+    ///
+    /// # Errors
+    ///
+    /// Fails with all problems if there are any.
     pub fn finish(mut self) -> Result<Vec<String>, Failure> {
         let needed = self.schema.into_iter().flat_map(Schema::required);
         let is_missing = |name: &&str| !self.given.iter().chain(&self.meant).any(|other| other == name);

@@ -1,4 +1,4 @@
-//! A tool's arguments for people: what each is, and how a call is typed. Everything shown is escaped.
+//! Help on a tool's arguments: their types and example calls. All text is escaped.
 
 use serde_json::Value;
 use wharf_spec::Untrusted;
@@ -8,19 +8,19 @@ use super::Schema;
 use super::schema::{listed, typed};
 use crate::style::{HEADING, NAME, QUIET, paint};
 
-/// The most characters of a description, and of a default or a list of values.
+/// Maximum characters of a description, and of a default or a list of values.
 const TEXT: usize = 2_000;
 const VALUES: usize = 300;
 
-/// What `wharf call SERVER TOOL --help` shows.
+/// Help text of `wharf call SERVER TOOL --help`.
 pub struct Help<'a> {
-    /// What is typed before the arguments: `wharf call git log`.
+    /// Start of the command line, as in `wharf call git log`.
     pub line: &'a str,
     pub tool: &'a ToolDefinition,
 }
 
 impl Help<'_> {
-    /// The whole of it.
+    /// Returns the whole help text.
     pub fn text(&self) -> String {
         let schema = self.tool.input_schema.as_ref().map(Schema::read);
         let title = Untrusted::new(self.tool.display_name()).shortened(200).to_string();
@@ -43,7 +43,7 @@ impl Help<'_> {
 }
 
 impl Schema {
-    /// The arguments, those that are needed first, each with its type and what is said of it.
+    /// Formats the arguments, required ones first, each with its type and description.
     pub fn lines(&self) -> Vec<String> {
         let needed: Vec<&str> = self.required().collect();
         let mut names: Vec<&str> = self.names().collect();
@@ -71,7 +71,7 @@ impl Schema {
     }
 }
 
-/// One way to call a tool: with what it needs.
+/// Returns an example call with the required arguments.
 pub fn example(line: &str, schema: &Schema) -> String {
     words(line, schema.required().map(|name| format!("{name}={}", sample(schema, name))))
 }
@@ -91,7 +91,7 @@ fn examples(line: &str, schema: Option<&Schema>) -> Vec<String> {
     all
 }
 
-/// A line with more words, their values quoted for a shell, and escaped.
+/// Appends words to a line, with their values escaped and quoted for the shell.
 fn words(line: &str, more: impl IntoIterator<Item = String>) -> String {
     more.into_iter().fold(line.to_owned(), |line, word| {
         let shown = Untrusted::new(word).shortened(VALUES).to_string();
@@ -111,7 +111,7 @@ fn sample_json(schema: &Schema, name: &str) -> String {
     sample_value(schema, name).to_string()
 }
 
-/// Something an argument may be: what the schema itself gives as an example, or the plainest of its type.
+/// Returns a sample value: an example of the schema, or a simple value of the type.
 fn sample_value(schema: &Schema, name: &str) -> Value {
     let first = |key: &str| schema.says(name, key).and_then(Value::as_array).and_then(|all| all.first()).cloned();
     let said = first("examples").or_else(|| schema.says(name, "default").cloned()).or_else(|| first("enum"));

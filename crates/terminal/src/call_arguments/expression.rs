@@ -1,12 +1,16 @@
-//! What stands between the brackets of `tool(a: 1, b: "x")`.
+//! Parses the inside of a call expression such as `tool(a: 1, b: "x")`.
 
 use wharf_wire::Raw;
 
 use super::{Given, Value};
 use crate::failure::Failure;
 
-/// Reads `name: value` or `name = value`, with commas between. A value is JSON, a text in single quotes, or a bare word
-/// whose type the schema decides.
+/// Parses comma-separated `name: value` or `name = value`. A value is JSON, a text in single quotes, or a bare word
+/// typed by the schema.
+///
+/// # Errors
+///
+/// Fails at the first part that has another form.
 pub fn read(inside: &str) -> Result<Vec<Given>, Failure> {
     let mut given = Vec::new();
     let mut rest = inside.trim();
@@ -24,7 +28,7 @@ pub fn read(inside: &str) -> Result<Vec<Given>, Failure> {
     Ok(given)
 }
 
-/// How far a value goes: to the next comma that is neither in quotes nor in brackets.
+/// Returns the length of a value: up to the next comma outside quotes and brackets.
 fn value_length(text: &str) -> Option<usize> {
     let (mut depth, mut quote, mut escaped) = (0_usize, None, false);
     for (at, letter) in text.char_indices() {

@@ -1,20 +1,20 @@
-//! What a tool's input schema says that matters at the command line: names, which are needed, and their types.
+//! The parts of a tool's input schema that matter on the command line: names, required names and types.
 //!
-//! Not a validator. Where a schema is too clever to follow, it says nothing, and the server has the word.
+//! This is not a validator. Unsupported constructs are ignored and left to the server.
 
 use serde_json::{Map, Value};
 use wharf_wire::{Bounds, Raw};
 
 use super::types::{Types, type_of};
 
-/// References followed before giving up.
+/// Maximum number of references to follow.
 const MOST_STEPS: usize = 8;
 
 /// A tool's input schema.
 pub struct Schema(Value);
 
 impl Schema {
-    /// Reads a schema; one that cannot be read knows nothing.
+    /// Decodes a schema. An invalid schema becomes an empty one.
     pub fn read(raw: &Raw) -> Self {
         Self(raw.decode(&Bounds::default()).unwrap_or_default())
     }
@@ -31,14 +31,14 @@ impl Schema {
         self.names().any(|known| known == name)
     }
 
-    /// Whether nothing but the named arguments may be given.
+    /// Reports whether the schema forbids arguments it does not name.
     pub fn is_closed(&self) -> bool {
         let says = |key: &str| self.0.get(key);
         says("additionalProperties") == Some(&Value::Bool(false))
             && ["patternProperties", "allOf", "anyOf", "oneOf", "$ref"].iter().all(|key| says(key).is_none())
     }
 
-    /// Whether the schema names its arguments and does not say whether there may be others.
+    /// Reports whether the schema names arguments without allowing or forbidding others.
     pub fn is_tacit(&self) -> bool {
         let says = |key: &str| self.0.get(key).is_some();
         self.names().next().is_some()
@@ -46,7 +46,7 @@ impl Schema {
             && !["allOf", "anyOf", "oneOf", "$ref"].into_iter().any(says)
     }
 
-    /// The argument somebody means by an option: `--max-items` is `maxItems` or `max_items` too, where that is one.
+    /// Maps an option to an argument name: `--max-items` also matches `maxItems` or `max_items` if exactly one exists.
     pub fn spelt<'a>(&'a self, option: &'a str) -> &'a str {
         let plain = |name: &str| name.replace(['-', '_'], "").to_lowercase();
         let mut alike = self.names().filter(|name| plain(name) == plain(option));
@@ -56,12 +56,12 @@ impl Schema {
         }
     }
 
-    /// Whether an argument is a yes or no and nothing else.
+    /// Reports whether an argument is a boolean and has no other type.
     pub fn is_flag(&self, name: &str) -> bool {
         matches!(self.types_of(name).0.as_slice(), [only] if only == "boolean")
     }
 
-    /// Whether an argument may be a yes or no, as far as anybody knows.
+    /// Reports whether an argument may be a boolean. True if its type is unknown.
     pub fn may_be_flag(&self, name: &str) -> bool {
         let types = self.types_of(name);
         types.0.is_empty() || types.allows("boolean")
@@ -71,7 +71,7 @@ impl Schema {
         self.0.get("required").and_then(Value::as_array).into_iter().flatten().filter_map(Value::as_str)
     }
 
-    /// The types an argument may have; none are known where the schema does not say.
+    /// Returns the types that an argument may have. Empty if unknown.
     pub fn types_of(&self, name: &str) -> Types {
         let mut types = Types::default();
         if let Some(property) = self.properties().and_then(|properties| properties.get(name)) {
@@ -80,7 +80,7 @@ impl Schema {
         types
     }
 
-    /// What an argument's own schema says under a key, references followed.
+    /// Returns a keyword of an argument's own schema, following references.
     pub(super) fn says(&self, name: &str, key: &str) -> Option<&Value> {
         let mut schema = self.properties()?.get(name)?;
         for _ in 0..MOST_STEPS {
@@ -97,7 +97,7 @@ impl Schema {
         self.0.pointer(schema.get("$ref")?.as_str()?.strip_prefix('#')?)
     }
 
-    /// What was wanted in the place of a value that does not fit, as far as that is easily told.
+    /// Returns a description of the expected value if a value does not match. Checks only simple constraints.
     pub fn misfit(&self, name: &str, value: &Raw) -> Option<String> {
         let types = self.types_of(name);
         if !types.0.is_empty() && !types.fits(value) {
@@ -145,7 +145,7 @@ impl Schema {
         }
     }
 
-    /// All arguments in one line, those that may be left out in brackets.
+    /// Formats all arguments on one line, optional ones in brackets.
     pub fn usage(&self) -> String {
         let needed: Vec<&str> = self.required().collect();
         let told = |name: &str| {
@@ -162,12 +162,12 @@ impl Schema {
     }
 }
 
-/// Values as they are typed, in quotes.
+/// Formats values as typed, in backquotes.
 pub(super) fn listed(values: &[Value]) -> String {
     values.iter().map(|value| format!("`{}`", typed(value))).collect::<Vec<_>>().join(", ")
 }
 
-/// A value as it is typed: a text without quotes of its own.
+/// Formats a value as typed: a string without quotes.
 pub(super) fn typed(value: &Value) -> String {
     value.as_str().map_or_else(|| value.to_string(), str::to_owned)
 }

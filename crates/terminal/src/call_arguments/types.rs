@@ -1,4 +1,4 @@
-//! The types a schema allows, and reading a text as one of them.
+//! The types that a schema allows, and parsing text as one of them.
 
 use serde_json::Value;
 use wharf_wire::Raw;
@@ -18,7 +18,11 @@ impl Types {
         self.0.iter().any(|known| known == name)
     }
 
-    /// Makes JSON of a text, or tells what was wanted. A text stays text wherever text is allowed or nothing is known.
+    /// Converts text to JSON. It stays a string if strings are allowed or no type is known.
+    ///
+    /// # Errors
+    ///
+    /// Returns a description of the expected types.
     pub fn read(&self, text: &str) -> Result<Raw, String> {
         if self.0.is_empty() || self.allows("string") {
             return Raw::of(text).map_err(|error| error.to_string());
@@ -53,7 +57,7 @@ impl Types {
     }
 }
 
-/// Whether a JSON number has no fraction; `1.0` and `1e3` are integers to JSON Schema.
+/// Reports whether a JSON number is an integer. In JSON Schema `1.0` and `1e3` are integers.
 fn is_whole(number: &str) -> bool {
     number.bytes().all(|byte| byte.is_ascii_digit() || byte == b'-')
         || number.parse::<f64>().is_ok_and(|number| number.fract() == 0.0)

@@ -1,14 +1,14 @@
-//! Words after a tool's name, and what each of them gives.
+//! Parses the words after a tool's name into arguments.
 //!
-//! What a word means may depend on the tool's schema: whether `--all` wants a value, and whether `a:b` is an argument.
-//! So words are read twice: once before any server is started, for what is wrong in any case, and once with the schema.
+//! Some words depend on the tool's schema: whether `--all` takes a value, and whether `a:b` is an argument. So they are
+//! parsed twice: before any server starts, to find errors that do not depend on the schema, and again with the schema.
 
 use std::path::Path;
 
 use super::{Given, Schema, Value, expression, read_file, read_word};
 use crate::failure::Failure;
 
-/// Words that have been looked at without a schema.
+/// Words parsed without a schema.
 #[derive(Debug, Default)]
 pub struct Typed {
     first: Vec<Given>,
@@ -18,16 +18,20 @@ pub struct Typed {
 /// One word.
 #[derive(Debug)]
 enum Piece {
-    /// An argument, whatever the schema says.
+    /// An argument independent of the schema.
     Given(Given),
     /// `--name` or `--name=value`.
     Option { name: String, value: Option<String> },
-    /// `name:value`, or what may be the value of the option before it.
+    /// `name:value`, or possibly the value of the preceding option.
     Open(String),
 }
 
 impl Typed {
-    /// Reads what stands in the brackets of `tool(…)` and the words that follow.
+    /// Parses the inside of `tool(…)` and the words after it.
+    ///
+    /// # Errors
+    ///
+    /// Fails on words that are invalid with any schema.
     pub fn read(inside: Option<&str>, words: &[String], cwd: &Path) -> Result<Self, Failure> {
         let first = inside.map(expression::read).transpose()?.unwrap_or_default();
         let mut pieces: Vec<Piece> = Vec::new();
@@ -38,7 +42,11 @@ impl Typed {
         Ok(Self { first, pieces })
     }
 
-    /// The arguments, read with the schema.
+    /// Resolves the words with the schema.
+    ///
+    /// # Errors
+    ///
+    /// Fails on a word that is not an argument, and on an option without its value.
     pub fn settle(self, schema: Option<&Schema>, cwd: &Path) -> Result<Vec<Given>, Failure> {
         let Self { first: mut given, pieces } = self;
         let mut pieces = pieces.into_iter().peekable();
@@ -60,7 +68,7 @@ impl Typed {
 }
 
 impl Piece {
-    /// Whether it is the value of the option before it, which may be a yes or no.
+    /// Reports whether this word can be the value of the preceding option.
     fn may_follow(&self, is_flag: bool) -> bool {
         matches!(self, Self::Open(word) if !is_flag || matches!(word.as_str(), "true" | "false"))
     }
@@ -92,7 +100,7 @@ fn read_option(name: String, value: Option<String>, schema: Option<&Schema>, cwd
     Ok(Given { name, value: Value::Text(value) })
 }
 
-/// A word that turned out to be no value: `name:value`, or one of the plain forms after all.
+/// Parses a word that is not an option's value: `name:value` or one of the plain forms.
 fn read_open(word: &str, schema: Option<&Schema>, cwd: &Path) -> Result<Given, Failure> {
     let is_known = |name: &str| schema.is_some_and(|schema| schema.has(name));
     let plain = word.split_once('=').is_some_and(|(name, _)| is_known(name.trim_end_matches(':')));
@@ -104,7 +112,7 @@ fn read_open(word: &str, schema: Option<&Schema>, cwd: &Path) -> Result<Given, F
     }
 }
 
-/// The two sides of `name:value`, unless it is `name:=JSON` or `name=value` with a colon in the value.
+/// Splits `name:value`. `None` for `name:=JSON` and for `name=value` with a colon in the value.
 fn colon(word: &str) -> Option<(&str, &str)> {
     let (name, text) = word.split_once(':')?;
     (!name.is_empty() && !name.contains('=') && !text.starts_with('=')).then_some((name, text))

@@ -1,10 +1,10 @@
-//! How a run ended, as words, a failure and an exit code.
+//! Conversion of a run's ending into a code, a failure and an exit code.
 
 use wharf_agent::{Ending, ModelError};
 
 use crate::failure::{self, Failure, Kind, Outcome, chain};
 
-/// The word for programs.
+/// Returns the machine-readable code of an ending.
 pub fn word(ending: &Ending) -> &'static str {
     match ending {
         Ending::Done => "done",
@@ -17,7 +17,7 @@ pub fn word(ending: &Ending) -> &'static str {
     }
 }
 
-/// How the command ends.
+/// Returns the outcome of the command.
 pub fn ended(ending: &Ending) -> Outcome {
     match failure(ending) {
         None => Ok(failure::Ending::Fine),
@@ -25,7 +25,7 @@ pub fn ended(ending: &Ending) -> Outcome {
     }
 }
 
-/// What is wrong with an ending, if it is not the one that was wished for.
+/// Returns the failure of an ending, or `None` if the run completed.
 pub fn failure(ending: &Ending) -> Option<Failure> {
     Some(match ending {
         Ending::Done => return None,

@@ -1,4 +1,4 @@
-//! Writes a conversation down as it goes, on a thread of its own: nobody waits for the disk.
+//! Saves a conversation on a dedicated thread, so that no run waits for the disk.
 
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, Sender, channel};
@@ -8,15 +8,15 @@ use wharf_agent::{SavedConversation, SavedError, Turn};
 
 use crate::console::Console;
 
-/// The one who writes. Dropped, it still writes what it was given.
+/// Handle of the writer thread. Turns sent before it is dropped are still written.
 pub struct Keeper {
     id: String,
-    // Turns come as fast as a model speaks, and hold what is in memory anyway.
+    // Unbounded: turns arrive at the speed of the model and are in memory anyway.
     lines: Sender<Kept>,
     done: oneshot::Receiver<()>,
 }
 
-/// A turn, and the servers there were when it was said.
+/// A turn and the servers in use at that time.
 struct Kept {
     turn: Turn,
     servers: Vec<String>,
@@ -39,11 +39,11 @@ impl Keeper {
     }
 
     pub fn turn(&self, turn: Turn, servers: Vec<String>) {
-        // The thread is gone only after it has said why.
+        // The thread ends early only after it has reported the error.
         let _ = self.lines.send(Kept { turn, servers });
     }
 
-    /// Waits until everything is written.
+    /// Waits until every turn is written.
     pub async fn finish(self) {
         let Self { lines, done, .. } = self;
         drop(lines);

@@ -1,4 +1,4 @@
-//! The conversation with a model, as the REPL and `wharf run` hold it: which model, what was said, where it is kept.
+//! The conversation with a model, shared by the REPL and `wharf run`: model selection, turns and persistence.
 
 pub mod ended;
 mod keeper;
@@ -23,31 +23,31 @@ use crate::shown_path::shown_path;
 use keeper::Keeper;
 use models::Chosen;
 
-/// One conversation at a time, over the tools of a host.
+/// One conversation at a time, with the tools of a host.
 pub struct Chat<'a> {
     session: &'a Session,
     host: Host,
     chosen: Option<Chosen>,
-    /// Away while a run has it.
+    /// Empty while a run owns the conversation.
     conversation: Conversation,
     turns: usize,
     keeper: Option<Keeper>,
-    /// Tokens of the last request and its answer.
+    /// Tokens of the last request and its response.
     tokens: u64,
 }
 
-/// A conversation that is gone on with.
+/// A resumed conversation.
 pub struct GoingOn {
     pub id: String,
     pub turns: usize,
-    /// The servers it had.
+    /// Servers in use when it was saved.
     pub servers: Vec<String>,
-    /// What could not be read.
+    /// Records that could not be read.
     pub problems: Vec<String>,
 }
 
 impl<'a> Chat<'a> {
-    /// A conversation in which nothing was said, with nobody.
+    /// Creates an empty conversation without a model.
     pub fn new(session: &'a Session, host: &Host) -> Self {
         Self {
             session,
@@ -60,7 +60,7 @@ impl<'a> Chat<'a> {
         }
     }
 
-    /// Goes on with this model.
+    /// Selects the model and registers the sub-agent tool for it.
     pub fn choose(&mut self, chosen: Chosen) {
         let registry = self.host.registry();
         let sub_agent = SubAgent::new(chosen.model.clone(), registry, chosen.limits);
@@ -68,12 +68,12 @@ impl<'a> Chat<'a> {
         self.chosen = Some(chosen);
     }
 
-    /// The model in use.
+    /// Returns the selected model.
     pub fn chosen(&self) -> Option<&Chosen> {
         self.chosen.as_ref()
     }
 
-    /// The name it is saved under, once something was said.
+    /// Returns the id of the saved conversation, once saving has started.
     pub fn id(&self) -> Option<&str> {
         self.keeper.as_ref().map(Keeper::id)
     }
@@ -86,12 +86,12 @@ impl<'a> Chat<'a> {
         self.tokens
     }
 
-    /// Tokens that fit into the context of the model in use.
+    /// Returns the context size of the selected model in tokens.
     pub fn context(&self) -> Option<u64> {
         self.chosen.as_ref().map(|chosen| chosen.limits.context)
     }
 
-    /// Begins a run with what the person says. Until it is [over](Self::end), the run has the conversation.
+    /// Starts a run with the user's input. The run owns the conversation until [`end`](Self::end).
     pub fn begin(&mut self, said: Vec<Block>) -> Result<Run, Failure> {
         let chosen = self.chosen.clone().ok_or_else(|| Failure::usage("there is no model to talk to"))?;
         self.keep();
@@ -101,7 +101,7 @@ impl<'a> Chat<'a> {
         Ok(agent.with_effort(chosen.effort).start(conversation, said))
     }
 
-    /// Takes note of what happens in the run.
+    /// Records an event of the run.
     pub fn heard(&mut self, event: &RunEvent) {
         match event {
             RunEvent::Turn(turn) => {
@@ -113,19 +113,19 @@ impl<'a> Chat<'a> {
         }
     }
 
-    /// Takes the conversation back from a run that is over.
+    /// Takes the conversation back from a finished run.
     pub fn end(&mut self, conversation: Conversation) {
         self.turns = conversation.turns.len();
         self.conversation = conversation;
     }
 
-    /// Begins anew; what was said stays on disk.
+    /// Starts an empty conversation. The old one stays on disk.
     pub async fn clear(&mut self) {
         self.leave().await;
         (self.conversation, self.turns, self.tokens) = (Conversation::default(), 0, 0);
     }
 
-    /// Goes on with the conversation of a name, or with the last one.
+    /// Resumes a conversation by id, or the most recent one.
     pub async fn resume(&mut self, id: Option<String>) -> Result<GoingOn, Failure> {
         let directory = directory(self.session).ok_or_else(|| Failure::usage("there is no place for conversations"))?;
         let read = move || SavedConversation::resume(&directory, id.as_deref());
@@ -136,7 +136,7 @@ impl<'a> Chat<'a> {
             }
             error => Failure::usage(error),
         })?;
-        // Only now: where there is nothing to go on with, this one goes on.
+        // Only now: if the other conversation cannot be read, the current one continues.
         self.leave().await;
         let going = GoingOn {
             id: resumed.saved.id().to_owned(),
@@ -149,21 +149,21 @@ impl<'a> Chat<'a> {
         Ok(going)
     }
 
-    /// Waits until everything that was said is on disk.
+    /// Waits until the conversation is on disk.
     pub async fn leave(&mut self) {
         if let Some(keeper) = self.keeper.take() {
             keeper.finish().await;
         }
     }
 
-    /// Leaves without waiting: a run that is still there is cancelled, and what it says until its end is shown and saved
-    /// before anything is closed, if that does not take long.
+    /// Ends without waiting: registers a shutdown task that cancels the run, and shows and saves its remaining events
+    /// within the shutdown timeout.
     pub fn last_word(&mut self, run: Option<Run>, show: impl FnMut(&RunEvent) + Send + 'static) {
         let farewell = self.farewell(run, show);
         self.session.last_word(farewell);
     }
 
-    /// Leaves in order: cancels a run that is still there, and is over when everything is saved.
+    /// Returns a future that cancels the run, if any, and completes when everything is saved.
     pub fn farewell<S>(&mut self, run: Option<Run>, mut show: S) -> impl Future<Output = ()> + Send + use<S>
     where
         S: FnMut(&RunEvent) + Send + 'static,
@@ -185,7 +185,7 @@ impl<'a> Chat<'a> {
         }
     }
 
-    /// Begins to save, where there is a place for it.
+    /// Starts saving if a state directory is available.
     fn keep(&mut self) {
         if self.keeper.is_some() {
             return;
@@ -204,7 +204,7 @@ impl<'a> Chat<'a> {
         system_prompt(&surrounding, &self.instructions())
     }
 
-    /// What servers that are connected would like the model to know.
+    /// Returns the instructions of the connected servers.
     fn instructions(&self) -> Vec<Instructions> {
         let told = |status: ServerStatus| {
             let text = status.connected?.instructions.filter(|text| !text.trim().is_empty())?;
@@ -214,7 +214,7 @@ impl<'a> Chat<'a> {
     }
 }
 
-/// The servers that are in use now. One that waits to be used for the first time is not.
+/// Returns the servers in use. A lazy server that has never connected is not in use.
 fn servers(host: &Host) -> Vec<String> {
     let is_used = |status: &ServerStatus| match status.state {
         State::Ready => true,
@@ -224,7 +224,7 @@ fn servers(host: &Host) -> Vec<String> {
     host.status().into_iter().filter(is_used).map(|status| status.name.to_string()).collect()
 }
 
-/// Where conversations are kept.
+/// Returns the directory of saved conversations.
 pub fn directory(session: &Session) -> Option<PathBuf> {
     session.configuration.state.as_ref().map(|state| state.join("conversations"))
 }

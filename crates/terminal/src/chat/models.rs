@@ -1,7 +1,7 @@
-//! Which models there are, and how each is reached.
+//! Model selection and provider configuration.
 //!
-//! Dials nobody: whether a model is there turns out when it is asked. Looking up its key may run a program, which
-//! happens on a thread of its own.
+//! Never connects to a provider: reachability shows on the first request. Looking up a key may run a program, which
+//! happens on a dedicated thread.
 
 mod absent;
 #[cfg(test)]
@@ -23,28 +23,28 @@ use crate::configured::{Configuration, broken};
 use crate::failure::Failure;
 use crate::session::Session;
 
-/// Says which model is used, before what the settings say.
+/// Environment variable that overrides the `model` setting.
 const VARIABLE: &str = "WHARF_MODEL";
-/// The most tokens of an answer, where nobody knows the provider and nobody says.
+/// Default response limit in tokens for a provider that is neither built in nor configured with one.
 const MAX_TOKENS: u32 = 8_192;
 
-/// The models that settings and the environment speak of.
+/// The models available from the settings and the environment.
 pub struct Models {
     configuration: Arc<Configuration>,
     config: Arc<Config>,
 }
 
-/// A model, ready to be asked.
+/// A model ready for use.
 #[derive(Clone)]
 pub struct Chosen {
-    /// What it is called: `provider/model`.
+    /// `provider/model`.
     pub name: String,
     pub model: Model,
     pub limits: AgentLimits,
     pub effort: Option<Effort>,
 }
 
-/// A provider: what is known of it without a word, and what somebody wrote.
+/// A provider: its built-in defaults and its settings.
 #[derive(Clone, Copy)]
 struct Source<'a> {
     name: &'a str,
@@ -52,21 +52,24 @@ struct Source<'a> {
     written: Option<&'a Result<ProviderSettings, Vec<Problem>>>,
 }
 
-/// What somebody wants.
+/// A requested model.
 struct Wanted<'a> {
     source: Source<'a>,
-    /// The provider's own choice where there is none.
+    /// `None` means the provider's default model.
     model: Option<&'a str>,
 }
 
 impl Models {
-    /// Those that are configured so. Dials nobody, and needs no key.
+    /// Creates the catalog for a configuration. Makes no connection and needs no key.
     pub fn of(session: &Session, config: &Arc<Config>) -> Self {
         Self { configuration: Arc::clone(&session.configuration), config: Arc::clone(config) }
     }
 
-    /// The model of a name, or the one that is used when nobody says: fails, saying how to set one, where there is none
-    /// or no key for it.
+    /// Opens the named model, or the default one.
+    ///
+    /// # Errors
+    ///
+    /// Returns a failure with hints on configuring a model if there is none or its key is missing.
     pub async fn choose(&self, name: Option<&str>) -> Result<Chosen, Failure> {
         let name = self.named(name);
         let Wanted { source, model } = self.wanted(name.as_deref())?;
@@ -83,8 +86,8 @@ impl Models {
         Ok(Chosen { name, model, limits, effort: settings.and_then(|settings| settings.effort).map(effort) })
     }
 
-    /// What the model of a name, or the usual one, is called, as far as that can be told without looking up its key;
-    /// nothing where it is plain that it cannot be had.
+    /// Returns the `provider/model` name of the named or default model without looking up its key, or `None` if the
+    /// model is evidently unavailable.
     pub fn called(&self, name: Option<&str>) -> Option<String> {
         let name = self.named(name);
         let Wanted { source, model } = self.wanted(name.as_deref()).ok()?;
@@ -92,14 +95,14 @@ impl Models {
         (!self.lacks_key(&source)).then(|| format!("{}/{model}", source.name))
     }
 
-    /// Tokens that fit into the context of the model of a name, or of the usual one.
+    /// Returns the context size in tokens of the named or default model.
     pub fn context(&self, name: Option<&str>) -> Option<u64> {
         let name = self.named(name);
         let source = self.wanted(name.as_deref()).ok()?.source;
         Some(context(source, source.settings().ok()?))
     }
 
-    /// What can be chosen, for completion and lists: what is configured, what there is a key for, what is local.
+    /// Lists the selectable models: configured providers, providers with a key in the environment, and local ones.
     pub fn names(&self) -> Vec<String> {
         let can_be_had = |source: &Source<'_>| match (source.written, source.known) {
             (Some(written), _) => written.is_ok(),
@@ -110,13 +113,13 @@ impl Models {
         self.sources().filter(can_be_had).filter_map(name).collect()
     }
 
-    /// Whoever says it last is heard: the name that is given, the environment, the settings.
+    /// Returns the requested model name: the argument, then the environment, then the settings.
     fn named(&self, name: Option<&str>) -> Option<String> {
         let settled = || self.config.settings.model.clone();
         name.map(str::to_owned).or_else(|| self.variable(VARIABLE)).or_else(settled)
     }
 
-    /// Whether it wants a key, nobody has said a word about it, and nobody stands in for it.
+    /// Reports whether a built-in provider needs a key but has no settings, key variable or base-URL variable.
     fn lacks_key(&self, source: &Source<'_>) -> bool {
         let says = |variable: Option<&str>| variable.is_some_and(|variable| self.variable(variable).is_some());
         let silent = |known: &KnownProvider| {
@@ -125,7 +128,7 @@ impl Models {
         source.written.is_none() && source.known.is_some_and(silent)
     }
 
-    /// All there are: those of the settings, then those that are known.
+    /// Iterates over the configured providers, then the other built-in ones.
     fn sources(&self) -> impl Iterator<Item = Source<'_>> {
         let written = &self.config.settings.providers;
         let configured = written.iter().map(|(name, provider)| Source {
@@ -142,7 +145,7 @@ impl Models {
         self.sources().find(|source| source.name == name)
     }
 
-    /// `provider/model`, a provider alone, or a model of the usual provider. Models have slashes in their names, too.
+    /// Parses `provider/model`, a provider alone, or a model of the default provider. Model names may contain slashes.
     fn wanted<'a>(&'a self, name: Option<&'a str>) -> Result<Wanted<'a>, Failure> {
         let Some(name) = name.filter(|name| !name.trim().is_empty()) else {
             return self.usual().map(|source| Wanted { source, model: None });
@@ -157,7 +160,7 @@ impl Models {
         }
     }
 
-    /// The provider that is used when nobody names one: that of the settings' model, else the first that can be used.
+    /// Returns the default provider: that of the `model` setting, else the first usable one.
     fn usual(&self) -> Result<Source<'_>, Failure> {
         let settled = self.config.settings.model.as_deref().and_then(|model| model.split('/').next());
         let found = settled.and_then(|name| self.source(name));
@@ -166,7 +169,8 @@ impl Models {
             .ok_or_else(|| absent::no_model(&self.user_file()))
     }
 
-    /// Whether it can be asked without anybody saying more. A local server counts once somebody has configured it.
+    /// Reports whether the provider is usable without further settings. A provider without a key variable must be
+    /// configured.
     fn is_ready(&self, source: &Source<'_>) -> bool {
         let has_key = matches!(source.written, Some(Ok(ProviderSettings { api_key: Some(_), .. })));
         match source.known.and_then(|known| known.key_variable) {
@@ -175,7 +179,7 @@ impl Models {
         }
     }
 
-    /// Expands what was written, on a thread of its own: the program that knows a secret takes its time.
+    /// Resolves the settings on a dedicated thread: a secret program may be slow.
     async fn resolve(&self, settings: ProviderSettings) -> Result<ResolvedProvider, Failure> {
         let (configuration, config) = (Arc::clone(&self.configuration), Arc::clone(&self.config));
         let (done, resolved) = oneshot::channel();
@@ -187,7 +191,7 @@ impl Models {
             };
             let Configuration { around, places, .. } = &*configuration;
             let with = Resolving { around, settings: &config.settings, secrets: &secrets, places };
-            // Nobody may be waiting any more.
+            // The receiver may have been dropped.
             let _ = done.send(settings.resolve(&with));
         });
         let resolved = resolved.await.map_err(|_| Failure::other("it was lost on the way"))?;
@@ -222,7 +226,7 @@ impl Models {
         })
     }
 
-    /// Where it is, and whether that is where everybody finds it: whoever stands in for it may want no key.
+    /// Returns the base URL and whether it is the built-in one. A substitute endpoint may not need a key.
     fn address(&self, source: Source<'_>, resolved: Option<&ResolvedProvider>) -> Result<(Url, bool), Failure> {
         if let Some(url) = resolved.and_then(|resolved| resolved.base_url.clone()) {
             return Ok((url, false));
@@ -241,7 +245,7 @@ impl Models {
         known.and_then(|known| known.key_variable).and_then(|variable| self.variable(variable)).map(Secret::new)
     }
 
-    /// A variable that says something.
+    /// Returns a non-empty environment variable.
     fn variable(&self, name: &str) -> Option<String> {
         let value = self.configuration.around.var(name)?.to_str()?.trim();
         (!value.is_empty()).then(|| value.to_owned())
@@ -253,7 +257,11 @@ impl Models {
 }
 
 impl<'a> Source<'a> {
-    /// What somebody wrote; fails where that cannot be used.
+    /// Returns the provider's settings.
+    ///
+    /// # Errors
+    ///
+    /// Fails if the settings are invalid.
     fn settings(self) -> Result<Option<&'a ProviderSettings>, Failure> {
         match self.written {
             None => Ok(None),
@@ -264,7 +272,7 @@ impl<'a> Source<'a> {
         }
     }
 
-    /// The model it is asked for where nobody names one.
+    /// Returns the default model of the provider.
     fn own_model(self) -> Option<&'a str> {
         let written = self.written.and_then(|written| written.as_ref().ok());
         written.and_then(|settings| settings.model.as_deref()).or(self.known.map(|known| known.model))
@@ -288,7 +296,7 @@ fn format(format: ProviderFormat) -> Format {
     }
 }
 
-/// Tokens that fit into the context of a provider's model.
+/// Returns the context size in tokens of a provider's model.
 fn context(source: Source<'_>, settings: Option<&ProviderSettings>) -> u64 {
     let written = settings.and_then(|settings| settings.context_tokens);
     let known = || source.known.map(|known| known.context_tokens);

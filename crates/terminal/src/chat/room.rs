@@ -1,8 +1,8 @@
-//! What a person is told when something is taken out of what a model is sent.
+//! Notices about content removed from a request to make it fit.
 
 use crate::counted::Counted;
 
-/// That the context was full, and what it has cost to make room.
+/// Reports that the context was full and lists the content that was shortened or dropped.
 pub fn shortened(results: usize, answers: usize) -> String {
     let pieces = Counted(results, "piece");
     let results = (results > 0).then(|| format!("{pieces} of what tools and servers said shortened or left out"));
@@ -11,7 +11,7 @@ pub fn shortened(results: usize, answers: usize) -> String {
     format!("the context is full: {}", told.join(", "))
 }
 
-/// That the model may not take pictures.
+/// Reports a retry without images because the model rejected the request.
 pub fn pictures_left_out(pictures: usize) -> String {
     format!("the model did not take that; it is asked again with {} left out", Counted(pictures, "picture"))
 }

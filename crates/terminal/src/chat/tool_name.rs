@@ -1,4 +1,4 @@
-//! A tool as people know it: whose it is, and what it is called there.
+//! Display names of tools: the server and the tool's name there.
 
 use std::fmt;
 use std::sync::Arc;
@@ -6,18 +6,18 @@ use std::sync::Arc;
 use wharf::tools::{Found, Registry};
 use wharf_spec::Shown;
 
-/// Shows as `server.tool`, escaped.
+/// A tool's display name. Formats as escaped `server.tool`.
 pub struct ToolName<'a> {
-    /// Its name in the registry.
+    /// The tool's name in the registry.
     pub alias: &'a str,
-    /// Whose it is; nobody's, where it is our own.
+    /// The tool's server, or `None` for a built-in tool.
     pub server: Option<Arc<str>>,
-    /// What its server calls it.
+    /// The tool's name on its server.
     pub name: Option<Arc<str>>,
 }
 
 impl<'a> ToolName<'a> {
-    /// The tool of this name in a registry.
+    /// Looks up a tool in a registry by its alias.
     pub fn of(registry: &Registry, alias: &'a str) -> Self {
         let snapshot = registry.snapshot();
         let origin = match snapshot.find(alias) {

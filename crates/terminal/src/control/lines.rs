@@ -1,16 +1,16 @@
-//! Lines over a socket, bounded.
+//! Line framing over a Unix socket, with a length limit.
 
 use std::io;
 
 use tokio::net::UnixStream;
 
-/// The longest line, in either direction.
+/// Maximum bytes of a line in either direction.
 pub const LONGEST: usize = 1 << 20;
 
-/// A socket as lines.
+/// A socket read and written as lines.
 pub struct Lines {
     stream: UnixStream,
-    /// What came after the last line.
+    /// Bytes received after the last complete line.
     begun: Vec<u8>,
 }
 
@@ -19,7 +19,7 @@ impl Lines {
         Self { stream, begun: Vec::new() }
     }
 
-    /// The next line, without its end; nothing where there is none any more. Dropped while it waits, nothing is lost.
+    /// Reads the next line without its newline, or `None` at end of stream. Cancel-safe.
     pub async fn next(&mut self) -> io::Result<Option<Vec<u8>>> {
         let mut seen = 0;
         loop {
@@ -44,7 +44,7 @@ impl Lines {
         }
     }
 
-    /// Sends a line. Dropped while it waits, part of it may have gone.
+    /// Sends a line. Not cancel-safe: part of the line may have been written.
     pub async fn send(&mut self, mut line: Vec<u8>) -> io::Result<()> {
         line.push(b'\n');
         let mut rest = &line[..];

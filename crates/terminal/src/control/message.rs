@@ -1,4 +1,4 @@
-//! What goes over the socket: JSON-RPC 2.0, no batches and no notifications.
+//! Messages of the control socket: JSON-RPC 2.0 without batches and notifications.
 
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
@@ -11,18 +11,18 @@ const NO_JSON: i64 = -32700;
 const NO_REQUEST: i64 = -32600;
 const NO_METHOD: i64 = -32601;
 const BAD_PARAMS: i64 = -32602;
-/// A request that failed; `data` is the failure.
+/// Error code of a failed request; `data` holds the failure.
 pub const FAILED: i64 = -32000;
 
-/// What somebody calls.
+/// A parsed method call.
 #[derive(Debug, PartialEq, Eq)]
 pub enum Called {
-    /// `hello`: who are you?
+    /// `hello`: identify the process.
     Hello,
     Asked(Request),
 }
 
-/// An error, as it is sent.
+/// A JSON-RPC error object.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Fault {
     pub code: i64,
@@ -49,12 +49,12 @@ impl Fault {
     }
 }
 
-/// A request as a line.
+/// Encodes a request.
 pub fn request(id: u64, method: &str, params: &Value) -> Vec<u8> {
     json!({ "jsonrpc": "2.0", "id": id, "method": method, "params": params }).to_string().into_bytes()
 }
 
-/// What a line asks for, and the id its answer has.
+/// Parses a request line. Returns the id for the response, and the call.
 pub fn called(line: &[u8]) -> (Value, Result<Called, Fault>) {
     let Ok(message) = serde_json::from_slice::<Value>(line) else {
         return (Value::Null, Err(Fault::new(NO_JSON, "the line is no JSON")));
@@ -81,7 +81,7 @@ fn named(method: &str, params: &Value) -> Result<Called, Fault> {
     })
 }
 
-/// An answer as a line. One that is too long becomes an error that says so.
+/// Encodes a response. A response over the line limit becomes an error.
 pub fn answer(id: &Value, outcome: Result<Value, Fault>) -> Vec<u8> {
     let line =
         |(key, value): (&str, Value)| json!({ "jsonrpc": "2.0", "id": id, (key): value }).to_string().into_bytes();
@@ -93,7 +93,7 @@ pub fn answer(id: &Value, outcome: Result<Value, Fault>) -> Vec<u8> {
     if whole.len() <= LONGEST { whole } else { line(told(&Fault::new(FAILED, "the answer is too long"))) }
 }
 
-/// What came of a request, from the line of its answer.
+/// Decodes a response line.
 pub fn outcome(line: &[u8]) -> Option<Result<Value, Fault>> {
     let mut answer: Value = serde_json::from_slice(line).ok()?;
     match answer.get_mut("error") {

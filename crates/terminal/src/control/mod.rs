@@ -1,6 +1,6 @@
-//! How one `wharf` asks another that is running: a socket private to the user, a line of JSON-RPC each way.
+//! Control of a running `wharf` by another process: a Unix socket private to the user that carries lines of JSON-RPC.
 //!
-//! Owns the socket, who may talk to it and in which words. What comes of a request is for whoever holds the host.
+//! Owns the socket, its access check and its protocol. The owner of the host handles the requests.
 
 mod lines;
 mod message;
@@ -25,47 +25,47 @@ use message::Fault;
 pub use remote::{Answered, Remote};
 use sockets::Socket;
 
-/// Orders that wait for whoever holds the host; others wait in their connections.
+/// Maximum requests queued for the owner of the host. Further ones wait in their connections.
 const MOST_WAITING: usize = 8;
 
-/// The socket of a host that stays. Dropped, it is gone, and whoever was answered hears it yet.
+/// The control socket of a long-running host. Dropping it removes the socket; pending replies are still flushed.
 pub struct Control {
     orders: mpsc::Receiver<Order>,
     _socket: Socket,
 }
 
-/// What another program wants.
+/// A request from another process.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Request {
-    /// `mcp.list`: a row for each server.
+    /// `mcp.list`: one row per server.
     List,
-    /// `mcp.get`: everything about one.
+    /// `mcp.get`: all details of one server.
     One(String),
-    /// `mcp.reload`: look at the configuration again.
+    /// `mcp.reload`: reload the configuration.
     Reload,
-    /// `run.cancel`.
+    /// `run.cancel`: cancel the current run.
     Cancel,
 }
 
-/// A request that waits for its answer. Dropped, it is refused.
+/// A request that awaits its reply. Dropping it sends an error.
 pub struct Order {
     pub request: Request,
     answer: oneshot::Sender<Result<Value, Fault>>,
 }
 
-/// Who answers at a socket: what `hello` says.
+/// Response to `hello`: identifies the process behind a socket.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 struct Hello {
     pid: u32,
-    /// The working directory.
+    /// Working directory.
     directory: String,
     version: String,
-    /// Stands for which files and variables the configuration is taken from; the same for the same.
+    /// Hash of the files and variables the configuration is read from.
     configuration: String,
 }
 
 impl Control {
-    /// Opens a socket that others of the same user can find. Nothing where there is no place for one. Needs a runtime.
+    /// Opens the control socket, or returns `None` if no directory is available for it. Requires a Tokio runtime.
     pub fn open(session: &Session) -> Option<Self> {
         let directory = sockets::directory(&session.surroundings, session.configuration.state.as_deref())?;
         let opened = Self::open_in(&directory, Hello::of(session));
@@ -75,18 +75,19 @@ impl Control {
         Some(control)
     }
 
-    /// Opens one, with what attends to it. That is over soon after the socket is gone, when the last answer is told.
+    /// Opens a socket in a directory and returns the future that serves it. The future completes once the socket is
+    /// closed and the last reply is sent.
     fn open_in(directory: &Path, hello: Hello) -> std::io::Result<(Self, impl Future<Output = ()> + use<>)> {
         let (socket, listener) = Socket::bind(directory, hello.pid)?;
         let (sender, orders) = mpsc::channel(MOST_WAITING);
         Ok((Self { orders, _socket: socket }, serving::attend(listener, Arc::new(hello), sender)))
     }
 
-    /// The next request. Dropped while it waits, nothing is lost.
+    /// Waits for the next request. Cancel-safe.
     pub async fn next(&mut self) -> Order {
         match self.orders.recv().await {
             Some(order) => order,
-            // Nobody attends to the socket any more.
+            // The server task has ended.
             None => std::future::pending().await,
         }
     }
@@ -94,11 +95,11 @@ impl Control {
 
 impl Order {
     pub fn answer(self, result: Value) {
-        // Whoever asked may have left.
+        // The caller may have disconnected.
         let _ = self.answer.send(Ok(result));
     }
 
-    /// Answers with what came of it.
+    /// Replies with the outcome.
     pub fn reply(self, outcome: Result<Value, Failure>) {
         match outcome {
             Ok(result) => self.answer(result),
@@ -125,7 +126,7 @@ impl Hello {
         }
     }
 
-    /// Whether both are about the same servers.
+    /// Reports whether both processes manage the same servers.
     fn is_alike(&self, other: &Self) -> bool {
         (&self.directory, &self.configuration) == (&other.directory, &other.configuration)
     }

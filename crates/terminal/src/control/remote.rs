@@ -1,4 +1,4 @@
-//! Asking a `wharf` that is running.
+//! Client of the control socket of a running `wharf`.
 
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -17,19 +17,19 @@ use super::{Hello, rows};
 use crate::failure::{Failure, Kind};
 use crate::session::Session;
 
-/// How long somebody may take to say who it is.
+/// Timeout for the `hello` response.
 const HELLO_WITHIN: Duration = Duration::from_secs(2);
-/// How long an answer is waited for: a little longer than the other side takes at most.
+/// Timeout for a response, slightly longer than the server's own timeout.
 const ANSWERED_WITHIN: Duration = Duration::from_secs(65);
 
-/// A running `wharf` with the servers of this working directory and these configuration flags.
+/// A running `wharf` with the same working directory and configuration flags.
 pub struct Remote {
     pub pid: u32,
     lines: Lines,
     asked: u64,
 }
 
-/// What a running `wharf` answered, and as a document for programs.
+/// A response of a running `wharf`, serializable as a JSON document.
 #[derive(Serialize)]
 pub struct Answered<T> {
     schema: u32,
@@ -39,14 +39,18 @@ pub struct Answered<T> {
 }
 
 impl<T: Serialize + DeserializeOwned> Answered<T> {
-    /// Asks the newest that is running. Fails where there is none.
+    /// Sends a request to the newest running process.
+    ///
+    /// # Errors
+    ///
+    /// Fails if no process is running.
     pub async fn by(session: &Session, method: &str) -> Result<Self, Failure> {
         let mut remote = Remote::required(session).await?;
         let said = serde_json::from_value(remote.call(method, json!({})).await?).map_err(Failure::other)?;
         Ok(Self { schema: 1, process: remote.pid, said })
     }
 
-    /// Shows it in these words, or as the document where that is wanted.
+    /// Prints the response as text, or as JSON with `--json`.
     pub fn show(&self, session: &Session, words: impl FnOnce(&Self) -> String) -> Result<(), Failure> {
         match session.console.manner.json {
             true => session.console.document(self),
@@ -56,13 +60,17 @@ impl<T: Serialize + DeserializeOwned> Answered<T> {
 }
 
 impl Remote {
-    /// The newest that is running; nothing where there is none.
+    /// Connects to the newest running process, or returns `None`.
     pub async fn find(session: &Session) -> Option<Self> {
         let directory = sockets::directory(&session.surroundings, session.configuration.state.as_deref())?;
         Self::find_in(&directory, &Hello::of(session)).await
     }
 
-    /// The same; fails where there is none.
+    /// Connects to the newest running process.
+    ///
+    /// # Errors
+    ///
+    /// Fails if no process is running.
     async fn required(session: &Session) -> Result<Self, Failure> {
         Self::find(session).await.ok_or_else(|| {
             Failure::of(Kind::Unreachable, "no wharf is running with the configuration of this directory").hint(
@@ -92,7 +100,7 @@ impl Remote {
         Some((remote, hello))
     }
 
-    /// Asks for something and waits for it.
+    /// Sends a request and waits for the response.
     pub async fn call(&mut self, method: &str, params: Value) -> Result<Value, Failure> {
         self.asked += 1;
         let line = request(self.asked, method, &params);

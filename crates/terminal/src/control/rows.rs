@@ -1,4 +1,4 @@
-//! What is said about servers, there and back: rows become values on one side and rows on the other.
+//! Conversion of server rows to JSON values for the control socket, and back.
 
 use std::sync::Arc;
 
@@ -42,12 +42,12 @@ const KINDS: [Kind; 12] = [
     Kind::OutputClosed,
 ];
 
-/// What `mcp.list` gives: the document of `wharf status --json`.
+/// Result of `mcp.list`: the document of `wharf status --json`.
 pub fn list(fleet: &Fleet<'_>) -> Result<Value, Failure> {
     serde_json::to_value(document(&fleet.rows())).map_err(Failure::other)
 }
 
-/// What `mcp.get` gives: the item of `wharf status --json`, and what else is known of the server.
+/// Result of `mcp.get`: the item of `wharf status --json` plus further details of the server.
 pub fn one(fleet: &Fleet<'_>, id: &str) -> Result<Value, Failure> {
     let rows = fleet.rows();
     let row = rows.iter().find(|row| row.id == id);
@@ -63,7 +63,7 @@ pub fn one(fleet: &Fleet<'_>, id: &str) -> Result<Value, Failure> {
     Ok(value)
 }
 
-/// The rows of what `mcp.list` gave. Fails where it is nothing of the kind.
+/// Parses the rows of an `mcp.list` result, or returns `None` if it is malformed.
 pub fn rows(listed: &Value) -> Option<Vec<Row>> {
     listed.get("items")?.as_array()?.iter().map(row).collect()
 }
@@ -96,7 +96,7 @@ fn counts(item: &Value) -> Option<Counts> {
     Some(Counts { tools: count("tools")?, resources: count("resources")?, prompts: count("prompts")? })
 }
 
-/// A failure that was told.
+/// Parses a serialized failure.
 pub fn failure(told: &Value) -> Option<Failure> {
     let text = |key: &str| told.get(key).and_then(Value::as_str).map(str::to_owned);
     let kind = KINDS.into_iter().find(|kind| serde_json::to_value(kind).ok().as_ref() == told.get("kind"))?;

@@ -1,4 +1,4 @@
-//! Attending to a socket: a task for each who calls, few at a time, and none of them for long.
+//! Server of the control socket: one task per connection, with limits on connections and time.
 
 use std::os::unix::net::UnixListener as StdListener;
 use std::sync::Arc;
@@ -15,24 +15,24 @@ use super::message::{Called, Fault, answer, called};
 use super::sockets::own_user;
 use super::{Hello, Order, Request};
 
-/// Callers that are served at once; others wait until one has gone.
+/// Maximum concurrent connections. Further ones wait to be accepted.
 const MOST_CALLERS: usize = 8;
-/// How long a caller may take to say something, or to take what it is told.
+/// Timeout for reading a request and for writing a response.
 const PATIENCE: Duration = Duration::from_secs(5);
-/// How long a request may take to be answered.
+/// Timeout for handling a request.
 const ANSWERED_WITHIN: Duration = Duration::from_secs(60);
-/// How long nobody is let in after the system has refused to.
+/// Pause after a failed `accept`.
 const PAUSE: Duration = Duration::from_millis(100);
 
-/// What happened at the socket.
+/// An event of the accept loop.
 enum News {
     Came(std::io::Result<UnixStream>),
     Left,
-    /// Nobody takes orders any more.
+    /// The request receiver was dropped.
     Over,
 }
 
-/// Serves whoever calls, for as long as somebody takes their orders; then tells the answers that there are.
+/// Accepts connections until the request receiver is dropped, then waits for pending replies.
 pub async fn attend(listener: StdListener, hello: Arc<Hello>, orders: mpsc::Sender<Order>) {
     let Ok(listener) = UnixListener::from_std(listener) else { return };
     let mut callers = JoinSet::new();
@@ -55,14 +55,15 @@ async fn next(listener: &UnixListener, callers: &mut JoinSet<()>, orders: &mpsc:
     }
 }
 
-/// The directory keeps others out already; whoever got hold of the socket in another way is turned away here.
+/// Serves a connection of the same user. The directory permissions already exclude other users; this check covers a
+/// socket obtained in another way.
 fn admit(stream: UnixStream, callers: &mut JoinSet<()>, hello: &Arc<Hello>, orders: &mpsc::Sender<Order>) {
     if stream.peer_cred().is_ok_and(|peer| peer.uid() == own_user()) {
         callers.spawn(serve(Lines::new(stream), Arc::clone(hello), orders.clone()));
     }
 }
 
-/// Answers one caller, line by line, until it leaves or says nothing any more.
+/// Serves one connection until it closes or a timeout expires.
 async fn serve(mut lines: Lines, hello: Arc<Hello>, orders: mpsc::Sender<Order>) {
     loop {
         let line = tokio::select! {
@@ -72,7 +73,7 @@ async fn serve(mut lines: Lines, hello: Arc<Hello>, orders: mpsc::Sender<Order>)
         let reply = match line {
             Ok(Ok(Some(line))) => reply(&line, &hello, &orders).await,
             Ok(Err(error)) if error.kind() == std::io::ErrorKind::InvalidData => {
-                // What is still to come of that line cannot be told from another.
+                // The rest of that line cannot be distinguished from the next one.
                 let _ = timeout(PATIENCE, lines.send(answer(&Value::Null, Err(Fault::too_long())))).await;
                 return;
             }

@@ -1,4 +1,4 @@
-//! Where sockets lie, and which of them somebody still listens at.
+//! Location of control sockets, and detection of stale ones.
 
 use std::fs::{DirBuilder, Permissions};
 use std::io;
@@ -11,13 +11,14 @@ use rustix::io::Errno;
 use rustix::net::{AddressFamily, SocketAddrUnix, SocketFlags, SocketType, connect, socket_with};
 use wharf_spec::Surroundings;
 
-/// How the name of a socket ends; before it stands the number of its process.
+/// File extension of a socket. The file stem is the process id.
 const ENDING: &str = "sock";
 
-/// A socket of our own. Dropped, its name is gone.
+/// The socket file of this process, removed on drop.
 pub struct Socket(PathBuf);
 
-/// The directory for sockets: that of this login where there is one of our own, else one beside what is kept.
+/// Returns the directory for sockets: `XDG_RUNTIME_DIR/wharf` if the runtime directory is owned by the user and not
+/// writable by others, else `run` in the state directory.
 pub fn directory(around: &Surroundings, state: Option<&Path>) -> Option<PathBuf> {
     let runtime = around.var("XDG_RUNTIME_DIR").map(PathBuf::from);
     let runtime =
@@ -25,7 +26,7 @@ pub fn directory(around: &Surroundings, state: Option<&Path>) -> Option<PathBuf>
     runtime.map(|path| path.join("wharf")).or_else(|| Some(state?.join("run")))
 }
 
-/// Whether it is a directory of this user's, on which nobody else has any of these permissions.
+/// Reports whether the metadata is of a directory owned by this user without any of these permission bits.
 fn is_own(found: &std::fs::Metadata, permissions: u32) -> bool {
     found.is_dir() && found.uid() == own_user() && found.mode() & permissions == 0
 }
@@ -35,7 +36,7 @@ pub fn own_user() -> u32 {
 }
 
 impl Socket {
-    /// Listens under the number of this process, and tidies up after those that have ended without doing so.
+    /// Binds a socket named after this process and removes stale ones.
     pub fn bind(directory: &Path, pid: u32) -> io::Result<(Self, UnixListener)> {
         DirBuilder::new().recursive(true).mode(0o700).create(directory)?;
         check_private(directory)?;
@@ -44,7 +45,7 @@ impl Socket {
         if path.exists() {
             return Err(io::Error::new(io::ErrorKind::AddrInUse, "another process of this number listens"));
         }
-        // Under its own name it is found only once somebody listens: before, it would be taken for one that was left.
+        // Rename only after listening: a socket that refuses connections would be removed as stale.
         let begun = directory.join(format!(".{pid}.new"));
         let _ = std::fs::remove_file(&begun);
         let listener = UnixListener::bind(&begun)?;
@@ -61,8 +62,7 @@ impl Drop for Socket {
     }
 }
 
-/// The sockets at which somebody listens, the newest first. Those at which nobody does any more are removed. Blocks, for
-/// no longer than the file system does.
+/// Returns the sockets with a listener, newest first, and removes stale ones. Blocks on the file system only.
 pub fn live(directory: &Path) -> Vec<PathBuf> {
     if check_private(directory).is_err() {
         return Vec::new();
@@ -79,7 +79,7 @@ pub fn live(directory: &Path) -> Vec<PathBuf> {
 
 fn is_live(path: &Path) -> bool {
     match dialled(path) {
-        // Somebody listens, and has more to do than it can take.
+        // The listener's backlog is full.
         Ok(()) | Err(Errno::AGAIN) => true,
         Err(Errno::CONNREFUSED) => {
             let _ = std::fs::remove_file(path);
@@ -89,7 +89,7 @@ fn is_live(path: &Path) -> bool {
     }
 }
 
-/// Dials without waiting for anybody.
+/// Connects without blocking.
 fn dialled(path: &Path) -> Result<(), Errno> {
     let flags = SocketFlags::NONBLOCK | SocketFlags::CLOEXEC;
     let socket = socket_with(AddressFamily::UNIX, SocketType::STREAM, flags, None)?;

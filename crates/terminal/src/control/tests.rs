@@ -14,7 +14,7 @@ fn hello(pid: u32, directory: &str) -> Hello {
     Hello { pid, directory: directory.to_owned(), version, configuration }
 }
 
-/// A directory of sockets and what is asked from where.
+/// A temporary socket directory with helpers to open and find sockets.
 struct Quay {
     directory: tempfile::TempDir,
 }
@@ -38,7 +38,7 @@ impl Quay {
         Remote::find_in(&self.path(), &hello(0, directory)).await
     }
 
-    /// As if it had been opened long before the others.
+    /// Sets the modification time far in the past.
     fn make_older(&self, name: &str) {
         use rustix::fs::{AtFlags, CWD, Timespec, Timestamps, utimensat};
         let time = Timespec { tv_sec: 1_000_000_000, tv_nsec: 0 };
@@ -81,7 +81,7 @@ async fn a_request_goes_to_who_holds_the_host_and_its_answer_comes_back() {
     tokio::join!(answering, asking);
 }
 
-/// Cancelling a run ends it, and perhaps the program before its answer is told.
+/// Cancelling a run may end the program before the reply is sent.
 #[tokio::test]
 async fn who_was_answered_hears_it_though_the_socket_is_gone() {
     let quay = Quay::new();
@@ -130,7 +130,7 @@ async fn the_newest_of_the_same_directory_is_found_and_no_other() {
 async fn what_was_left_behind_is_removed() {
     let quay = Quay::new();
     let control = quay.open(7, "/here");
-    // Bound and closed without being removed, as by a process that was killed.
+    // Bound and closed without removal, as after a SIGKILL.
     drop(std::os::unix::net::UnixListener::bind(quay.path().join("8.sock")).unwrap());
     std::fs::write(quay.path().join("notes.txt"), "").unwrap();
     assert!(quay.find("/here").await.is_some());
@@ -143,10 +143,10 @@ async fn what_was_left_behind_is_removed() {
     assert_eq!(quay.find("/here").await.unwrap().pid, 9);
 }
 
-/// Sends bytes and gives the answer's error code; nothing where there is no answer.
+/// Sends bytes and returns the error code of the response, or `None` without a response.
 async fn refused(quay: &Quay, bytes: Vec<u8>) -> Option<i64> {
     let mut lines = Lines::new(UnixStream::connect(quay.path().join("7.sock")).await.unwrap());
-    // The other side may stop reading in the middle.
+    // The server may stop reading early.
     let _ = lines.send(bytes).await;
     let line = lines.next().await.ok()??;
     message::outcome(&line).unwrap().err().map(|fault| fault.code)
@@ -167,7 +167,7 @@ async fn what_is_no_request_is_refused() {
         assert_eq!(refused(&quay, text.as_bytes().to_vec()).await, Some(expected), "{text}");
     }
     assert_eq!(refused(&quay, vec![0xff, 0x00]).await, Some(-32700));
-    // Refused while it is read; the rest of it may keep the answer from arriving.
+    // Rejected while reading; unread bytes may prevent the response from arriving.
     let oversized = refused(&quay, vec![b' '; LONGEST + (64 << 10)]).await;
     assert!(matches!(oversized, Some(-32600) | None), "{oversized:?}");
     assert!(quay.find("/here").await.is_some());

@@ -1,70 +1,71 @@
-//! What the line is for, and since when: shared by whoever asks and the thread that edits.
+//! State of the prompt: the open question and the start of the current line. Shared by the event loop and the editor
+//! thread.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use super::{Began, Echo, Field};
 
-/// The question on the table, if there is one. Clones are the same table.
+/// Shared prompt state. Clones share the same state.
 #[derive(Clone, Default)]
 pub struct Asked(Arc<Mutex<Table>>);
 
 #[derive(Default)]
 struct Table {
     field: Option<Arc<Field>>,
-    /// Goes up whenever the field changes.
+    /// Incremented on every change of the field.
     number: u64,
-    /// The number that was current when the prompt was last drawn: what the person has seen.
+    /// Value of `number` when the prompt was last drawn, that is, the question the user has seen.
     seen: u64,
     begun: Option<Begun>,
     ahead: Ahead,
 }
 
-/// What becomes of keys that were pressed before a question could be seen.
+/// Handling of keys pressed before the question was drawn.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 enum Ahead {
-    /// They are taken as they come.
+    /// Keys are accepted.
     #[default]
     Taken,
-    /// They are passed over, and the prompt has not been drawn yet.
+    /// Keys are ignored; the prompt has not been drawn yet.
     PassedOver,
-    /// The same until it is drawn again, which an editor does not do before it has read everything.
+    /// Keys are ignored until the next redraw, which the editor performs after it has read all pending input.
     Drained,
 }
 
-/// When the line that is being typed was begun.
+/// Start of the current line.
 #[derive(Debug, Clone, Copy)]
 struct Begun {
     number: u64,
     echo: Echo,
-    /// Whether it was begun as an answer.
+    /// True if the line was begun as an answer.
     is_answer: bool,
 }
 
-/// A line that was entered.
+/// An entered line.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Entered {
     pub began: Began,
     pub fate: Fate,
 }
 
-/// Whether a person sees what is asked.
+/// Visibility of the question to the user.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Seen {
     Yes,
     NotYet,
 }
 
-/// What becomes of a line beside being handed over.
+/// Handling of an entered line besides delivery.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Fate {
     Remembered,
     Forgotten,
-    /// An answer for somebody who does not ask any more: it is for nobody.
+    /// An answer to a closed question. It is discarded.
     ThrownAway,
 }
 
 impl Asked {
-    /// Puts another question on the table, or takes the last one away.
+    /// Sets or clears the question.
     pub fn ask(&self, field: Option<Field>) {
         let mut table = self.lock();
         if field.is_some() || table.field.is_some() {
@@ -73,20 +74,20 @@ impl Asked {
         }
     }
 
-    /// The question.
+    /// Returns the input field of the question.
     pub fn field(&self) -> Option<Arc<Field>> {
         self.lock().field.clone()
     }
 
-    /// A line begins. Nobody answers with what was typed ahead a question that nobody has seen yet.
+    /// Starts a line. Keys typed ahead do not answer a question that has not been drawn.
     pub fn begin(&self) {
         let mut table = self.lock();
         let is_unseen = table.field.is_some() && table.seen != table.number;
         table.ahead = if is_unseen { Ahead::PassedOver } else { Ahead::Taken };
     }
 
-    /// The prompt is being drawn, below everything that was printed so far. Says whether it is one to answer at; if not,
-    /// it has to be drawn once more.
+    /// Records that the prompt is drawn below all printed output. Returns [`Seen::NotYet`] if it must be drawn again
+    /// before the user can answer.
     pub fn see(&self) -> Seen {
         let mut table = self.lock();
         if table.ahead == Ahead::PassedOver {
@@ -97,25 +98,25 @@ impl Asked {
         Seen::Yes
     }
 
-    /// Whether a key that is pressed now counts for nothing.
+    /// Reports whether a key pressed now is ignored.
     pub fn passes_over(&self) -> bool {
         self.lock().ahead != Ahead::Taken
     }
 
-    /// The line is this now.
+    /// Records the current text of the line.
     pub fn change(&self, line: &str) {
         let mut table = self.lock();
         let now = table.begin();
         table.begun = if line.is_empty() { None } else { table.begun.or(Some(now)) };
     }
 
-    /// Whether the line may be seen: not while a secret is wanted, nor what was begun as one.
+    /// Returns the visibility of the line. It is hidden while a secret is requested, or if the line was begun as one.
     pub fn echo(&self) -> Echo {
         let table = self.lock();
         table.begun.map(|begun| begun.echo).filter(|echo| *echo == Echo::Hidden).unwrap_or_else(|| table.echo())
     }
 
-    /// The line was entered or given up, and the next one begins.
+    /// Ends the current line and starts the next one.
     pub fn enter(&self) -> Entered {
         let mut table = self.lock();
         let now = table.begin();
@@ -136,7 +137,7 @@ impl Asked {
 }
 
 impl Table {
-    /// A line that is begun now.
+    /// Returns the start of a line begun now.
     fn begin(&self) -> Begun {
         let is_answer = self.field.is_some() && self.seen == self.number;
         Begun { number: self.seen, echo: self.echo(), is_answer }
@@ -151,7 +152,7 @@ impl Table {
 mod tests {
     use super::*;
 
-    /// What happens to a table.
+    /// An operation on the prompt state.
     enum Do {
         Ask(Echo),
         Withdraw,

@@ -1,4 +1,4 @@
-//! The lines that were typed before, in a file for the user alone: each as a JSON text on a line of its own.
+//! Input history in a file readable by the user only: one JSON string per line.
 
 use std::fs::File;
 use std::io::{self, Read as _};
@@ -6,31 +6,31 @@ use std::path::{Path, PathBuf};
 
 use wharf_store::LogFile;
 
-/// What one of the two files may weigh.
+/// Maximum bytes of each of the two files.
 const MOST_BYTES: u64 = 256 << 10;
-/// The longest line that is worth remembering.
+/// Maximum bytes of a line in the history.
 const LONGEST: usize = 16 << 10;
 
-/// Where lines are remembered.
+/// The history file.
 pub struct HistoryFile {
     path: PathBuf,
     file: LogFile,
 }
 
 impl HistoryFile {
-    /// Opens the file and makes it where it is missing.
+    /// Opens the file and creates it if missing.
     pub fn open(path: &Path) -> io::Result<Self> {
         Ok(Self { path: path.to_owned(), file: LogFile::open(path, MOST_BYTES)? })
     }
 
-    /// The lines, oldest first.
+    /// Returns the lines, oldest first.
     pub fn load(&self) -> Vec<String> {
         let mut older = self.path.clone().into_os_string();
         older.push(".1");
         [Path::new(&older), &self.path].into_iter().flat_map(lines).collect()
     }
 
-    /// Remembers a line.
+    /// Appends a line. Overlong lines are not recorded.
     pub fn append(&mut self, line: &str) -> io::Result<()> {
         if line.len() > LONGEST {
             return Ok(());
@@ -39,10 +39,10 @@ impl HistoryFile {
     }
 }
 
-/// What can be read of a file; a line that was torn is left out.
+/// Reads the lines of a file and skips incomplete ones.
 fn lines(path: &Path) -> Vec<String> {
     let mut bytes = Vec::new();
-    // What cannot be read is not worth a word.
+    // A read error means fewer lines; it is not reported.
     let _ = File::open(path).and_then(|file| file.take(2 * MOST_BYTES).read_to_end(&mut bytes));
     bytes.split(|byte| *byte == b'\n').filter_map(|line| serde_json::from_slice(line).ok()).collect()
 }

@@ -1,4 +1,4 @@
-//! The keys that mean something else here than in a line editor.
+//! Key bindings that differ from the line editor's defaults.
 
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -11,14 +11,14 @@ use rustyline::{
 use super::asked::Asked;
 use super::mode;
 
-/// How a line ends other than by Enter.
+/// End of a line other than by Enter.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Ending {
     Interrupt,
     End,
 }
 
-/// The ending that was pressed, if one was. Clones are the same.
+/// The pressed ending, if any. Clones share the same state.
 #[derive(Clone, Default)]
 pub struct Pressed(Arc<Mutex<Option<Ending>>>);
 
@@ -31,14 +31,14 @@ impl Pressed {
         self.0.lock().unwrap_or_else(PoisonError::into_inner).take()
     }
 
-    /// Ends the line in the way that every line is drawn for the last time.
+    /// Ends the line through `AcceptLine`, so that it is drawn one last time.
     fn press(&self, ending: Ending) -> Cmd {
         *self.0.lock().unwrap_or_else(PoisonError::into_inner) = Some(ending);
         Cmd::AcceptLine
     }
 }
 
-/// Binds them.
+/// Installs the key bindings.
 pub fn bind<H: Helper>(editor: &mut Editor<H, MemHistory>, asked: &Asked, pressed: &Pressed) {
     let ends = |on: KeyEvent, ending| (on, Box::new(End { pressed: pressed.clone(), ending }));
     for (key, handler) in [ends(KeyEvent::ctrl('C'), Ending::Interrupt), ends(KeyEvent::ctrl('D'), Ending::End)] {
@@ -60,7 +60,7 @@ fn plain(code: KeyCode) -> KeyEvent {
     KeyEvent(code, Modifiers::NONE)
 }
 
-/// Ctrl-C whatever stands on the line, Ctrl-D where nothing does.
+/// Ctrl-C on any line, Ctrl-D on an empty one.
 struct End {
     pressed: Pressed,
     ending: Ending,
@@ -72,7 +72,7 @@ impl ConditionalEventHandler for End {
     }
 }
 
-/// Keys that bring earlier lines: no answer is looked for among those.
+/// History keys, disabled while a question is open.
 struct Past(Asked);
 
 impl ConditionalEventHandler for Past {
@@ -81,7 +81,7 @@ impl ConditionalEventHandler for Past {
     }
 }
 
-/// Any other key, where it was pressed too early.
+/// Any other key, ignored if it was pressed before the question was drawn.
 struct Ahead(Asked);
 
 impl ConditionalEventHandler for Ahead {

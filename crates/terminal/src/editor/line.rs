@@ -1,4 +1,4 @@
-//! How the line looks while it is edited, when it is whole, and what completes it.
+//! Rendering, validation and completion of the edited line.
 
 use std::borrow::Cow;
 use std::cell::{Cell, RefCell};
@@ -21,27 +21,27 @@ use crate::console::{Above as _, Console};
 use crate::screen::{Screen, Updating};
 use crate::style::{BAD, NAME, QUIET, WARNING, paint};
 
-/// What the prompt looks like; another of the same width takes its place while something is asked.
+/// The prompt. While a question is open, another one of the same width replaces it.
 pub const PROMPT: &str = "\u{203a} ";
 const ASKING: &str = "? ";
-/// Nobody is to answer yet.
+/// Shown while the question is not ready for an answer.
 const WAITING: &str = "  ";
 
-/// What a line editor asks about its line.
+/// Callbacks of the line editor.
 pub struct LineHelper {
     pub asked: Asked,
     pub pressed: Pressed,
     pub screen: Screen,
     pub console: Arc<Console>,
     pub completions: Arc<dyn LineCompleter>,
-    /// Whether the editor is wanted no more.
+    /// Set when the editor is being dropped.
     pub leaving: Arc<AtomicBool>,
-    /// Told once, when the prompt is drawn for the first time.
+    /// Notified once, when the prompt is drawn for the first time.
     pub ready: RefCell<Option<SyncSender<()>>>,
     pub updating: Cell<Updating>,
 }
 
-/// Carries the editor's thread out of a line that is wanted no more.
+/// Panic payload that unwinds the editor thread out of `readline`.
 struct Left;
 
 impl Helper for LineHelper {}
@@ -54,10 +54,10 @@ impl Highlighter for LineHelper {
         }
     }
 
-    /// Everything that is to be printed goes before the prompt: only here is it known that its row is empty.
+    /// Prints pending output before the prompt: only here is its row known to be empty.
     fn highlight_prompt<'b, 's: 'b, 'p: 'b>(&'s self, prompt: &'p str, default: bool) -> Cow<'b, str> {
         if self.leaving.load(Ordering::SeqCst) {
-            // No hook is run: this is no mistake but the only way out of a line.
+            // Does not run the panic hook. Unwinding is the only way out of `readline`.
             std::panic::resume_unwind(Box::new(Left));
         }
         let above = self.screen.before_prompt(self.updating.get());
@@ -66,7 +66,7 @@ impl Highlighter for LineHelper {
             self.screen.redraw();
         }
         if let Some(ready) = self.ready.take() {
-            // Whoever waited for it has given up.
+            // The receiver may have timed out.
             let _ = ready.try_send(());
         }
         let own = match self.asked.field() {
@@ -88,7 +88,7 @@ impl Highlighter for LineHelper {
     }
 }
 
-/// What is wrong with the line so far.
+/// Validation error of the current text.
 pub struct Remark(String);
 
 impl Hint for Remark {
@@ -104,7 +104,7 @@ impl Hint for Remark {
 impl Hinter for LineHelper {
     type Hint = Remark;
 
-    /// Called whenever the line has changed.
+    /// Called on every change of the line.
     fn hint(&self, line: &str, _: usize, _: &Context<'_>) -> Option<Remark> {
         self.asked.change(line);
         let field = self.asked.field().filter(|_| !line.is_empty())?;
@@ -114,7 +114,7 @@ impl Hinter for LineHelper {
 }
 
 impl Validator for LineHelper {
-    /// Called when Enter is pressed. A remark, be it empty, has the line drawn once more, without the updating line.
+    /// Called on Enter. Any message, even an empty one, makes the editor redraw the line without the status line.
     fn validate(&self, line: &mut ValidationContext<'_>) -> Result<ValidationResult> {
         let is_answer = self.asked.field().is_some();
         Ok(match self.pressed.peek() {
@@ -128,7 +128,7 @@ impl Validator for LineHelper {
 impl Completer for LineHelper {
     type Candidate = Pair;
 
-    /// What there is to choose from is printed above the line: below it would be in the way of what happens meanwhile.
+    /// Prints the candidates above the line: below, they would interfere with other output.
     fn complete(&self, line: &str, position: usize, _: &Context<'_>) -> Result<(usize, Vec<Pair>)> {
         let typed = &line[..position];
         let (start, candidates) = match self.asked.field() {
@@ -149,7 +149,7 @@ fn choices(field: &Field, typed: &str) -> Vec<Candidate> {
     starting_with(typed, field.choices.iter().map(String::as_str)).map(Candidate::plain).collect()
 }
 
-/// What can be put in the place of what was typed: the one candidate, or as much as all have in common, if that is more.
+/// Returns the replacement for the typed text: the only candidate, or the common prefix if it is longer.
 fn extended(candidates: &[Candidate], typed: &str) -> Option<String> {
     let (first, rest) = candidates.split_first()?;
     let shared = rest.iter().fold(first.text.as_str(), |shared, other| common(shared, &other.text));
@@ -161,7 +161,7 @@ fn common<'a>(one: &'a str, other: &str) -> &'a str {
     &one[..same.map(|(letter, _)| letter.len_utf8()).sum()]
 }
 
-/// The candidates side by side, as many as fit.
+/// Formats the candidates in columns.
 fn in_columns(candidates: &[Candidate], width: usize) -> String {
     let widest = candidates.iter().map(|candidate| candidate.shown.width()).max().unwrap_or(0) + 2;
     let columns = (width / widest).max(1);
@@ -174,12 +174,12 @@ fn in_columns(candidates: &[Candidate], width: usize) -> String {
     text
 }
 
-/// As many dots as the line has columns.
+/// Returns one dot per column of the line.
 fn dots(line: &str) -> String {
     line.chars().map(|letter| "\u{2022}".repeat(letter.width().unwrap_or(0))).collect()
 }
 
-/// A line that was pasted, perhaps, without what would act on the terminal.
+/// Removes control characters, for example from a paste, except newlines and tabs.
 fn harmless(line: &str) -> Cow<'_, str> {
     let acts = |letter: char| letter.is_control() && letter != '\n' && letter != '\t';
     if line.contains(acts) { line.replace(acts, "").into() } else { line.into() }

@@ -1,6 +1,7 @@
-//! How the terminal was before, and that it is so again however the program ends.
+//! Terminal modes, restored whenever the program ends.
 //!
-//! Between two lines it stays raw: what is typed ahead is neither shown twice nor cut into lines, and Ctrl-C is a key.
+//! The terminal stays raw between two lines: typed-ahead input is neither echoed twice nor split into lines, and Ctrl-C
+//! is a key.
 
 use std::io::{self, Write as _};
 use std::sync::{Mutex, PoisonError};
@@ -9,14 +10,14 @@ use rustix::process::{Signal, kill_current_process_group};
 use rustix::stdio::stdin;
 use rustix::termios::{InputModes, LocalModes, OptionalActions, SpecialCodeIndex, Termios, tcgetattr, tcsetattr};
 
-/// How it was, while it is not so.
+/// Saved terminal attributes while the terminal is raw.
 static BEFORE: Mutex<Option<Termios>> = Mutex::new(None);
 
-/// Whole pastes are told from typing by this, and what is drawn is shown at once.
+/// Escape sequences: enable bracketed paste; disable bracketed paste and synchronized output.
 const PASTES_ON: &str = "\x1b[?2004h";
 const ALL_OFF: &str = "\x1b[?2004l\x1b[?2026l";
 
-/// Makes the terminal raw, but for its output: a line end still begins a line.
+/// Puts the terminal in raw mode, except for output processing: a newline still returns the carriage.
 pub fn take() -> io::Result<()> {
     let before = tcgetattr(stdin())?;
     let mut raw = before.clone();
@@ -30,17 +31,16 @@ pub fn take() -> io::Result<()> {
     Ok(())
 }
 
-/// Makes the terminal what it was before a line was edited on it. For whoever is about to end the program; does nothing
-/// where there is nothing to give back.
+/// Restores the terminal. To be called before the program ends. Does nothing if the terminal is not in raw mode.
 pub fn give_back() {
     if let Some(before) = BEFORE.lock().unwrap_or_else(PoisonError::into_inner).take() {
         say(ALL_OFF);
-        // There is nothing to be done about a terminal that is gone.
+        // A failure cannot be handled: the terminal may be gone.
         let _ = tcsetattr(stdin(), OptionalActions::Drain, &before);
     }
 }
 
-/// Stops the program, as Ctrl-Z does elsewhere, until somebody lets it go on.
+/// Suspends the process group, as Ctrl-Z does in cooked mode, until SIGCONT.
 pub fn suspend() {
     give_back();
     let _ = kill_current_process_group(Signal::TSTP);

@@ -1,11 +1,11 @@
-//! Lines that go on with the next: after a `\` at the end, or while a fence is open.
+//! Continuation lines: after a trailing `\\`, or while a code fence is open.
 
-/// Whether more has to come before a text is whole.
+/// Reports whether the text is incomplete.
 pub fn goes_on(text: &str) -> bool {
     text.ends_with('\\') || text.lines().filter(|line| line.trim_start().starts_with("```")).count() % 2 == 1
 }
 
-/// The text that is meant: a `\` at the end of a line stands for nothing but the line break.
+/// Replaces each escaped line break with a plain one.
 pub fn joined(text: &str) -> String {
     text.replace("\\\n", "\n")
 }

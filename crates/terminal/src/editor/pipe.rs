@@ -1,14 +1,14 @@
-//! Lines that come through a pipe, or from a terminal that can do nothing.
+//! Input from a pipe or from a terminal without editing support.
 
 use std::io::{self, BufRead, Read as _};
 
 use super::{Began, Ends, Typed};
 use crate::console::Console;
 
-/// The longest line that is taken in; what is more of it is left out.
+/// Maximum bytes of a line. The rest is dropped.
 const LONGEST: u64 = 1 << 20;
 
-/// Hands over line by line, up to the end. Nothing can interrupt such a read, so nobody waits for its thread.
+/// Sends each line up to the end of input. A blocking read cannot be interrupted, so this thread is never joined.
 pub fn run(console: &Console, ends: &Ends) {
     let mut input = io::stdin().lock();
     while let Ok(Some(line)) = next_line(&mut input) {
@@ -39,7 +39,7 @@ fn next_line(input: &mut impl BufRead) -> io::Result<Option<Line>> {
     Ok(Some(Line { text: text.strip_suffix('\r').unwrap_or(text).to_owned(), is_cut }))
 }
 
-/// Passes over the rest of a line; says how much that was.
+/// Skips the rest of a line and returns its length in bytes.
 fn skip_line(input: &mut impl BufRead) -> io::Result<usize> {
     let mut skipped = 0;
     loop {

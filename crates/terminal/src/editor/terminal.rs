@@ -24,31 +24,31 @@ use crate::screen::{Screen, Updating};
 
 type LineEditor = rustyline::Editor<LineHelper, MemHistory>;
 
-/// The most lines that can be brought back.
+/// Maximum number of history entries.
 const MOST_LINES: usize = 2_000;
-/// How long an escape may stand alone before it is one.
+/// Timeout after which a lone escape byte is the Escape key.
 const ESCAPE_MILLIS: u16 = 100;
-/// How long the prompt may take to be drawn, and a thread to leave, before nobody waits any longer.
+/// Timeout for the first drawing of the prompt, and for the end of the thread.
 const PATIENCE: Duration = Duration::from_secs(1);
 
-/// A terminal that lines are edited on. Dropped, it is as it was.
+/// A terminal in editing mode. Dropping it restores the terminal.
 pub struct Terminal {
     console: Arc<Console>,
     screen: Screen,
     leaving: Arc<AtomicBool>,
-    /// Ends when the thread has.
+    /// Disconnected when the thread has ended.
     left: Receiver<()>,
 }
 
-/// A terminal on which nothing has been done yet.
+/// An editor that has not changed its terminal yet.
 pub struct Prepared<P> {
     editor: LineEditor,
     printer: P,
 }
 
-/// Looks whether there is a terminal that can do what is needed.
+/// Checks whether the terminal supports editing.
 pub fn prepare(console: &Console) -> Option<Prepared<impl ExternalPrinter + Send + use<>>> {
-    // Answers come here, and questions to stderr: without both nobody can be asked.
+    // Input is echoed on stdout and questions go to stderr: both must be terminals.
     console.width()?;
     console.talk_width()?;
     let config = Config::builder().max_history_size(MOST_LINES).ok()?.history_ignore_dups(true).ok()?;
@@ -57,7 +57,7 @@ pub fn prepare(console: &Console) -> Option<Prepared<impl ExternalPrinter + Send
         .completion_type(CompletionType::List)
         .keyseq_timeout(Some(ESCAPE_MILLIS))
         .bell_style(BellStyle::None)
-        // What is printed comes by way of the colours of the prompt.
+        // Printed output passes through the prompt's highlighting.
         .color_mode(ColorMode::Forced)
         .build();
     let mut editor = LineEditor::with_history(config.clone(), MemHistory::with_config(&config)).ok()?;
@@ -66,7 +66,7 @@ pub fn prepare(console: &Console) -> Option<Prepared<impl ExternalPrinter + Send
 }
 
 impl<P: ExternalPrinter + Send + 'static> Prepared<P> {
-    /// Shows the prompt and begins to read.
+    /// Shows the prompt and starts the reader thread.
     pub fn start(self, options: EditorOptions, asked: Asked, ends: Ends) -> io::Result<Terminal> {
         let Self { mut editor, printer } = self;
         let EditorOptions { console, history, completions } = options;
@@ -86,7 +86,7 @@ impl<P: ExternalPrinter + Send + 'static> Prepared<P> {
         mode::take()?;
         let (leave, left) = sync_channel::<()>(0);
         let mut lines = Lines { editor, asked, pressed, screen: screen.clone(), history: None };
-        // From here on dropping it undoes what was done.
+        // From here on, dropping `terminal` undoes every change.
         let terminal = Terminal { console: console.clone(), screen, leaving, left };
         console.attach(Arc::new(terminal.screen.clone()));
         terminal.screen.start(printer)?;
@@ -101,7 +101,7 @@ impl<P: ExternalPrinter + Send + 'static> Prepared<P> {
 }
 
 impl Terminal {
-    /// Has the prompt drawn again.
+    /// Requests a redraw of the prompt.
     pub fn redraw(&self) {
         self.screen.redraw();
     }
@@ -111,7 +111,7 @@ impl Drop for Terminal {
     fn drop(&mut self) {
         self.leaving.store(true, Ordering::SeqCst);
         self.screen.redraw();
-        // The thread puts back what it knows of the terminal before it ends; only then is there nobody else to do so.
+        // Wait for the thread: it restores its own terminal settings before it ends.
         let _ = self.left.recv_timeout(PATIENCE);
         self.console.detach();
         self.screen.close();
@@ -119,16 +119,16 @@ impl Drop for Terminal {
     }
 }
 
-/// What came of reading a line.
+/// Result of reading a line.
 enum Read {
     Typed(Typed),
-    /// A line for nobody.
+    /// A line that is not delivered.
     Nothing,
-    /// The editor was left in the middle of it.
+    /// The editor was closed while reading.
     Left,
 }
 
-/// What the thread works with.
+/// State of the editor thread.
 struct Lines {
     editor: LineEditor,
     asked: Asked,
@@ -138,7 +138,7 @@ struct Lines {
 }
 
 impl Lines {
-    /// Brings earlier lines back. Without a file everything works but that.
+    /// Loads the history. Editing works without it.
     fn recall(&mut self, path: Option<&Path>, console: &Console) {
         let Some(path) = path else { return };
         match HistoryFile::open(path) {
@@ -152,7 +152,7 @@ impl Lines {
         }
     }
 
-    /// Reads line after line until nobody wants another.
+    /// Reads lines until the receiver is gone.
     fn run(&mut self, ends: &Ends) {
         loop {
             match self.read() {
@@ -182,7 +182,7 @@ impl Lines {
             (Some(Ending::Interrupt), _) | (None, Err(ReadlineError::Interrupted)) => Some(Typed::Interrupt),
             (Some(Ending::End), _) => Some(Typed::End),
             (None, Ok(line)) => self.take(line, entered),
-            // Somebody has typed what is no text, or changed the size of the window at a bad moment.
+            // Input that is not valid UTF-8, or a window resize during the read.
             (None, Err(ReadlineError::Io(error))) if error.kind() == io::ErrorKind::InvalidData => None,
             (None, Err(ReadlineError::Signal(_))) => None,
             (None, Err(_)) => Some(Typed::End),
@@ -204,7 +204,7 @@ impl Lines {
     fn remember(&mut self, line: &str) {
         let is_new = self.editor.add_history_entry(line).unwrap_or(false);
         if let Some(history) = self.history.as_mut().filter(|_| is_new) {
-            // The next line may be luckier.
+            // A failed write is ignored; the next one may succeed.
             let _ = history.append(line);
         }
     }

@@ -1,4 +1,4 @@
-//! The editor on a pseudo-terminal: this test binary is run again on one, and [`child`] is the program there.
+//! Tests of the editor on a pseudo-terminal. The test binary runs itself there with [`child`] as the program.
 
 use std::io::Read as _;
 use std::path::Path;
@@ -20,7 +20,7 @@ impl LineCompleter for NoCandidates {
     }
 }
 
-/// Says what was typed, and does a few things when told to.
+/// Prints the input and reacts to a few commands.
 #[tokio::test]
 #[ignore = "a program for the other tests"]
 async fn child() {
@@ -79,7 +79,7 @@ fn start(variables: &[(&str, &Path)]) -> Terminal {
     terminal
 }
 
-/// Leaves, and sees that everything is as it was.
+/// Quits and checks that the terminal is restored.
 #[track_caller]
 fn quit(mut terminal: Terminal) -> Vec<String> {
     terminal.line("quit");

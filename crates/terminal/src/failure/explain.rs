@@ -1,4 +1,4 @@
-//! From the client's errors to what a person can do about them.
+//! Converts client errors to failures with hints.
 
 use std::borrow::Borrow;
 use std::error::Error;
@@ -13,23 +13,23 @@ use crate::accounts::has_own;
 use crate::configured::of_project;
 use crate::servers::is_address;
 
-/// Lines of stderr that go with a failed call.
+/// Maximum number of stderr lines of a failed call.
 const STDERR_SHOWN: usize = 10;
 
 const FOREIGN: &str = "is this a server that speaks MCP over stdio? run its command by itself and look";
 
-/// What a next step that is a login begins with.
+/// Prefix of a hint to log in.
 pub const LOG_IN: &str = "wharf auth";
 
-/// Whoever gives tokens does not answer.
+/// Hint if the authorization server is unreachable.
 const UNAVAILABLE: &str = "the authorization server cannot be reached: try again in a while";
 
-/// Nothing a person could do at a login page would help.
+/// Hint if a new login cannot resolve the problem.
 const NO_LOGIN: &str =
     "logging in again changes nothing; what it says has to be mended, perhaps under `oauth` in its entry";
 
 impl Failure {
-    /// A server that could not be connected.
+    /// Creates the failure of a connection attempt.
     pub fn connecting(
         server: &str,
         spec: &ServerSpec,
@@ -57,7 +57,7 @@ impl Failure {
         Self { kind: connect_kind(cause), error: Box::new(error), hints }
     }
 
-    /// A call that got no answer, or a refusal.
+    /// Creates the failure of a call.
     pub fn calling(connection: &Connection, failed: CallError) -> Self {
         let (kind, hint) = judge(&failed, &connection.facts().name);
         let gone = failed.gone();
@@ -78,7 +78,7 @@ impl Failure {
     }
 }
 
-/// A message and its causes.
+/// Joins an error and its sources.
 pub fn chain(error: &dyn Error) -> String {
     let mut text = error.to_string();
     let mut cause = error.source();
@@ -104,7 +104,7 @@ fn connect_kind(cause: &ConnectCause) -> Kind {
     }
 }
 
-/// How to log in, where it is known by which name.
+/// Returns the hint to log in, or to replace the given token.
 fn login_hint(server: &str, spec: &HttpSpec) -> String {
     match has_own(spec) {
         true => "it does not take the `Authorization` it was given: another token is needed".to_owned(),
@@ -112,7 +112,7 @@ fn login_hint(server: &str, spec: &HttpSpec) -> String {
     }
 }
 
-/// What is typed after `wharf auth` to log in at a server as whoever is to be used there.
+/// Returns the arguments of `wharf auth` that log in to a server with the configured account.
 pub fn login_words(server: &str, spec: &HttpSpec) -> String {
     let word = match &spec.login_key {
         Some(key) if is_address(key) => shell_word(&spec.shown_url()),
@@ -126,7 +126,7 @@ pub fn login_words(server: &str, spec: &HttpSpec) -> String {
     }
 }
 
-/// A text as one word of a shell's line.
+/// Escapes and quotes a text as one shell word.
 fn shell_word(text: &str) -> String {
     let shown = Untrusted::new(text).to_string();
     shlex::try_quote(&shown).map(|quoted| quoted.into_owned()).unwrap_or_default()
@@ -210,7 +210,7 @@ fn start_hints(cause: &ConnectCause, spec: &StdioSpec, around: &Surroundings) ->
     }
 }
 
-/// Where it was looked for, and where it would have been found had it been looked for there.
+/// Returns the searched directories. If the program is in a PATH directory that was skipped, names it instead.
 fn not_found_hints(program: &Path, searched: &[PathBuf], around: &Surroundings) -> Vec<String> {
     let path = around.var("PATH").cloned().unwrap_or_default();
     let skipped = std::env::split_paths(&path).filter(|place| !searched.contains(place));

@@ -1,4 +1,4 @@
-//! How a failure looks: to people as a few lines, to programs as a document.
+//! Formats failures as text or as JSON.
 
 use std::fmt::Write as _;
 
@@ -9,10 +9,10 @@ use wharf_spec::Untrusted;
 use super::{Failure, Kind};
 use crate::style::{BAD, QUIET, paint};
 
-/// The longest line of a server's stderr that is worth showing.
+/// Maximum characters of a stderr line.
 const LINE_SHOWN: usize = 400;
 
-/// A few lines for people, without the last line end: what, where, the evidence, the next step.
+/// Formats a failure as text, without the last line break: message, step, stderr, hints.
 pub fn render(failure: &Failure) -> String {
     let Failure { error, hints, .. } = failure;
     let server = error.server.as_ref().map(|server| format!("{}: ", Untrusted::new(server.as_str())));
@@ -33,12 +33,12 @@ pub fn render(failure: &Failure) -> String {
     text
 }
 
-/// A line of a server's own, escaped and set apart.
+/// Formats a line of a server's output, escaped and indented behind a bar.
 pub fn gutter(line: &str) -> String {
     format!("  {} {}", paint(QUIET, "│"), Untrusted::new(line).shortened(LINE_SHOWN))
 }
 
-/// A failure as programs read it. Texts are raw; JSON escapes them.
+/// JSON document of a failure. Texts are raw; JSON escapes them.
 #[derive(Debug, Serialize)]
 pub struct Told<'a> {
     kind: Kind,
@@ -57,7 +57,7 @@ enum ExitDocument {
     Signal(i32),
 }
 
-/// The document of a command that failed as a whole.
+/// JSON document of a command that failed as a whole.
 #[derive(Debug, Serialize)]
 struct FailureDocument<'a> {
     schema: u32,
@@ -66,7 +66,7 @@ struct FailureDocument<'a> {
 }
 
 impl Failure {
-    /// What goes under `error`.
+    /// Returns the `error` member.
     pub fn told(&self) -> Told<'_> {
         let error = &self.error;
         let exit = match error.exit {
@@ -85,7 +85,7 @@ impl Failure {
         }
     }
 
-    /// The whole document.
+    /// Returns the whole document.
     pub fn document(&self) -> impl Serialize + '_ {
         FailureDocument { schema: 1, success: false, error: self.told() }
     }

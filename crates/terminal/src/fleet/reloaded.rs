@@ -1,4 +1,4 @@
-//! What a look at the files has changed, and the words for it: here, and in another process that asked for it.
+//! Result of a configuration reload and its description, local or over the control socket.
 
 use serde::{Deserialize, Serialize};
 use wharf::Changes;
@@ -9,26 +9,26 @@ use wharf_spec::ServerName;
 use super::{Known, is_written_alike};
 use crate::configured::{told, unreadable_rules};
 
-/// What came of a look at the files. Texts are as they are; whoever shows them escapes them.
+/// Result of a configuration reload. The texts are not escaped; the caller escapes them for display.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Reloaded {
     pub added: Vec<String>,
     pub removed: Vec<String>,
     pub changed: Vec<String>,
-    /// The project's servers that wait for approval and did not before, or not as they are now.
+    /// Project servers that newly await approval, or have a changed definition.
     pub unapproved: Vec<String>,
-    /// Everything that is wrong with what is configured.
+    /// All problems of the configuration.
     pub problems: Vec<String>,
-    /// Whether every server and every rule could be taken over.
+    /// True if every server and every rule was applied.
     pub success: bool,
-    /// Those of the problems that were not there before.
+    /// Problems that the previous configuration did not have.
     #[serde(skip)]
     pub news: Vec<String>,
 }
 
 impl Reloaded {
-    /// What has changed from one to the other.
+    /// Compares two loaded configurations.
     pub(super) fn new(before: &Known, known: &Known, changes: &Changes) -> Self {
         let not_taken = changes.errors.iter().map(|(name, why)| format!("{name}: {why}"));
         let (unapproved, success) = (unapproved(before, known), is_sound(known) && changes.errors.is_empty());
@@ -38,12 +38,12 @@ impl Reloaded {
         reloaded
     }
 
-    /// Nothing has changed, because of this rule.
+    /// Reports a reload that was rejected because of an invalid rule.
     pub(super) fn refused(before: &Known, known: &Known, rule: &Problem) -> Self {
         Self::wrong(before, known, [format!("the configuration is not taken over: {rule}")])
     }
 
-    /// What is wrong now, and this beside it.
+    /// Collects the current problems and adds `beside`.
     fn wrong(before: &Known, known: &Known, beside: impl IntoIterator<Item = String>) -> Self {
         let (mut problems, known_before) = (wrong_with(known), wrong_with(before));
         let mut news: Vec<String> = problems.iter().filter(|line| !known_before.contains(line)).cloned().collect();
@@ -54,13 +54,13 @@ impl Reloaded {
         Self { problems, news, ..Self::default() }
     }
 
-    /// Whether there is anything to tell somebody who did not ask.
+    /// Reports whether an automatic reload has anything to announce.
     pub fn is_any(&self) -> bool {
         let Self { added, removed, changed, unapproved, news, .. } = self;
         [added, removed, changed, unapproved, news].iter().any(|list| !list.is_empty())
     }
 
-    /// The changes in words.
+    /// Describes the changes.
     pub fn words(&self) -> String {
         let lists = [("added", &self.added), ("removed", &self.removed), ("changed", &self.changed)];
         let some = lists.into_iter().filter(|(_, names)| !names.is_empty());
@@ -80,7 +80,7 @@ fn is_sound(known: &Known) -> bool {
     known.failures.is_empty() && !known.config.problems.iter().any(is_error)
 }
 
-/// What is wrong with files, and with servers that are none the worse in their files.
+/// Lists problems of the files, and of servers with a valid definition that cannot be resolved.
 fn wrong_with(known: &Known) -> Vec<String> {
     let is_readable = |name: &str| known.config.server(name).is_some_and(|server| server.described.is_ok());
     let failures = known.failures.iter().filter(|(name, _)| is_readable(name)).map(|(name, why)| {

@@ -8,7 +8,7 @@ use wharf_wire::{PromptDefinition, ServerCapabilities};
 use super::{Asked, Listed};
 use crate::table::Row;
 
-/// A prompt as programs see it; its arguments byte for byte.
+/// JSON item of a prompt. Arguments are copied byte for byte.
 #[derive(Serialize)]
 struct Item<'a> {
     server: &'a str,
@@ -18,7 +18,7 @@ struct Item<'a> {
     arguments: Option<&'a RawValue>,
 }
 
-/// What the view of a prompt decodes but a document wants as it came.
+/// Members that a document copies unparsed.
 #[derive(Deserialize, Default)]
 #[serde(default)]
 struct AsItCame<'a> {
@@ -29,7 +29,7 @@ struct AsItCame<'a> {
 impl Listed for PromptDefinition {
     const NOUNS: (&'static str, &'static str) = ("prompt", "prompts");
 
-    /// Name and arguments, those one may leave out in brackets.
+    /// Shows the name and the arguments, optional ones in brackets.
     fn row(&self) -> Row {
         let mut label = self.name.clone();
         for argument in &self.arguments {

@@ -8,7 +8,7 @@ use wharf_wire::{Resource, ServerCapabilities};
 use super::{Asked, Listed};
 use crate::table::Row;
 
-/// A resource as programs see it.
+/// JSON item of a resource.
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
 struct Item<'a> {
@@ -22,7 +22,7 @@ struct Item<'a> {
     annotations: Option<&'a RawValue>,
 }
 
-/// What the view leaves alone and a document wants as it came.
+/// Members that a document copies unparsed.
 #[derive(Deserialize, Default)]
 #[serde(default)]
 struct AsItCame<'a> {

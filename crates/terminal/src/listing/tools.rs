@@ -10,7 +10,7 @@ use wharf_wire::Raw;
 use super::Listed;
 use crate::table::Row;
 
-/// A tool as programs see it; schemas and annotations byte for byte.
+/// JSON item of a tool. Schemas and annotations are copied byte for byte.
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
 struct Item<'a> {
@@ -24,7 +24,7 @@ struct Item<'a> {
     annotations: Option<&'a RawValue>,
 }
 
-/// What the view of a tool decodes but a document wants as it came.
+/// Members that a document copies unparsed.
 #[derive(Deserialize, Default)]
 #[serde(default)]
 struct AsItCame<'a> {

@@ -1,4 +1,4 @@
-//! A server in one line, as `list --probe` shows it.
+//! Formats a probed server on one line, for `list --probe`.
 
 use std::ffi::OsString;
 
@@ -11,10 +11,10 @@ use crate::clock::Took;
 use crate::failure::{Failure, Kind};
 use crate::style::{BAD, GOOD, NAME, QUIET, paint};
 
-/// The longest that one thing may be in such a line.
+/// Maximum characters of one part of the line.
 const LONGEST: usize = 200;
 
-/// `files: npx … - ✓ connected (13 tools, 0.9 s)`.
+/// Formats a line such as `files: npx … - ✓ connected (13 tools, 0.9 s)`.
 pub fn brief(looked: &Looked<'_>) -> String {
     let verdict = match &looked.outcome {
         Ok(probed) => match &probed.outcome {
@@ -41,7 +41,7 @@ fn failed(failure: &Failure) -> String {
     format!("{} failed — {}", paint(BAD, "✗"), evidence(failure))
 }
 
-/// What is wrong, in a line: how it ended and the last it wrote to stderr where that is known, or else the message.
+/// Formats a failure on one line: the exit status if known, otherwise the message, and the last stderr line.
 pub fn evidence(failure: &Failure) -> String {
     let stderr = failure.error.stderr.last().map(|line| Untrusted::new(line.trim()).shortened(LONGEST).to_string());
     let said = match (failure.error.exit, &stderr) {
@@ -51,7 +51,7 @@ pub fn evidence(failure: &Failure) -> String {
     stderr.map_or(said.clone(), |stderr| format!("{said}: {stderr}"))
 }
 
-/// How a server is reached, without anything that may be a secret: its program, or its address.
+/// Returns the program or URL of a server, without parts that may be secret.
 fn reached(server: &Configured) -> String {
     let Ok(described) = &server.described else { return "?".to_owned() };
     match &described.reach {
@@ -64,7 +64,7 @@ fn reached(server: &Configured) -> String {
             Ok(url) if matches!(url.scheme(), "http" | "https") => {
                 format!("{} (HTTP)", Untrusted::new(shown_url(&url)).shortened(LONGEST))
             }
-            // A reference, or no URL at all: a secret may stand anywhere in it.
+            // A reference or an invalid URL may contain a secret anywhere.
             _ => "… (HTTP)".to_owned(),
         },
     }

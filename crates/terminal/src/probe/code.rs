@@ -1,9 +1,9 @@
-//! Where and why a server is not to be had, in words that do not change. `docs/troubleshooting.md` has each of them.
+//! Stable codes for the reasons a server is not usable. `docs/troubleshooting.md` documents each.
 
 use wharf_client::{ConnectCause, Exit, Gone, GoneCause, NotAuthorized};
 use wharf_spec::LaunchRefusal;
 
-/// Why a server is not to be had.
+/// Reason that a server is not usable.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Code {
     ConfigMissing,
@@ -37,7 +37,7 @@ pub enum Code {
 }
 
 impl Code {
-    /// All of them with their words, in the order of the steps.
+    /// All codes with their names, in the order of the steps.
     pub const ALL: [(Self, &'static str); 28] = [
         (Self::ConfigMissing, "config.missing"),
         (Self::ConfigBroken, "config.broken"),
@@ -69,12 +69,12 @@ impl Code {
         (Self::ListFailed, "list.failed"),
     ];
 
-    /// The word.
+    /// Returns the stable name.
     pub fn as_str(self) -> &'static str {
         Self::ALL.iter().find(|(code, _)| *code == self).map_or("", |(_, word)| *word)
     }
 
-    /// The step it ends.
+    /// Returns the step at which this failure occurs.
     pub fn stage(self) -> &'static str {
         match self {
             Self::HttpSetup | Self::HttpUnreachable => "dial",
@@ -83,7 +83,7 @@ impl Code {
         }
     }
 
-    /// Why connecting failed.
+    /// Returns the code of a connection failure.
     pub fn of_cause(cause: &ConnectCause) -> Self {
         match cause {
             ConnectCause::CommandNotFound { .. } => Self::PathNotFound,
@@ -132,7 +132,7 @@ impl serde::Serialize for Code {
 mod tests {
     use super::*;
 
-    /// Each has a heading, a cause and a fix on the page, in this order, and the page has no others.
+    /// The page has a section with cause and fix for each code, in this order, and no others.
     #[test]
     fn the_page_has_every_code_and_no_other() {
         let page = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/troubleshooting.md");

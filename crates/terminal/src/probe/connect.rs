@@ -1,4 +1,4 @@
-//! The steps themselves: from an entry to a connection, and what the connection shows.
+//! The steps of a probe: connects to an entry and examines the connection.
 
 use std::sync::Arc;
 use std::time::Instant;
@@ -17,20 +17,20 @@ use crate::clock::unix_time;
 use crate::failure::Failure;
 use crate::session::Session;
 
-/// The most lines of evidence of one step.
+/// Maximum number of evidence lines per step.
 const MOST_EVIDENCE: usize = 40;
-/// The longest line of them.
+/// Maximum characters of an evidence line.
 const LONGEST: usize = 400;
 
 type Connected = Result<Connection, Box<Broken>>;
 
-/// How a server is connected to, and as whom.
+/// Connection options and account of a server.
 pub struct Plan {
     options: ConnectOptions,
     account: Option<Account>,
 }
 
-/// Connects; the session closes the connection in the end.
+/// Connects to a server. The session closes the connection.
 pub async fn connect(session: &Session, entry: &ServerEntry) -> (Vec<Step>, Connected) {
     let (steps, connected) = connect_with(plan(session, entry), entry).await;
     if let Ok(connection) = &connected {
@@ -39,7 +39,7 @@ pub async fn connect(session: &Session, entry: &ServerEntry) -> (Vec<Step>, Conn
     (steps, connected)
 }
 
-/// How an entry is connected to: as it says itself, unless `--timeout` says otherwise.
+/// Returns the connection options of an entry, with its own timeouts unless `--timeout` is given.
 pub fn plan(session: &Session, entry: &ServerEntry) -> Plan {
     let mut options = session.connect_options(entry.name.as_str());
     let account = session.account(entry);
@@ -69,7 +69,7 @@ pub async fn connect_with(plan: Plan, entry: &ServerEntry) -> (Vec<Step>, Connec
     }
 }
 
-/// What went well, step by step, up to where it broke.
+/// Converts the successful steps of the trace.
 fn steps(trace: &ConnectTrace, entry: &ServerEntry, login: String, code: Option<Code>) -> Vec<Step> {
     let mut steps: Vec<Step> = Vec::new();
     for step in trace.steps.iter().filter(|step| step.outcome != wharf_client::StepOutcome::Failed) {
@@ -86,7 +86,7 @@ fn steps(trace: &ConnectTrace, entry: &ServerEntry, login: String, code: Option<
     steps
 }
 
-/// The step of the chain that a step of the trace is part of.
+/// Maps a step of the trace to a step of the diagnosis.
 fn stage(step: &str) -> &'static str {
     match step {
         "resolve" => "path",
@@ -96,12 +96,12 @@ fn stage(step: &str) -> &'static str {
     }
 }
 
-/// What is passed on the way to a server that is dialled, as far as it was passed. Nothing is dialled before the
-/// handshake, so the trace has none of it.
+/// Inserts the steps of an HTTP server that the trace does not contain, as far as they succeeded: the connection opens
+/// only with the handshake.
 fn on_the_way(steps: &mut Vec<Step>, spec: &HttpSpec, login: String, code: Option<Code>) {
     let broke = code.map(Code::stage);
     if broke == Some("dial") {
-        // Opened, so far, was only the way out.
+        // At this point only the local HTTP client was set up.
         steps.retain(|step| step.name != "dial");
         return;
     }
@@ -128,7 +128,7 @@ fn encryption(spec: &HttpSpec) -> String {
     }
 }
 
-/// Who asks, in words.
+/// Describes the authentication in use.
 async fn login(spec: &ServerSpec, account: Option<&Account>) -> String {
     if matches!(spec, ServerSpec::Http(spec) if has_own(spec)) {
         return "the authorization it was given was taken".to_owned();
@@ -145,7 +145,7 @@ async fn login(spec: &ServerSpec, account: Option<&Account>) -> String {
     }
 }
 
-/// The step that ended it, with everything that was seen.
+/// Creates the failed step with all its evidence.
 fn broken_step(
     trace: &ConnectTrace,
     code: Code,
@@ -164,7 +164,7 @@ fn broken_step(
     step
 }
 
-/// Where a program was looked for.
+/// Lists the searched places for the program.
 fn searched(failure: &Failure, around: &Surroundings) -> Vec<String> {
     let path = around.var("PATH").map(|path| path.to_string_lossy().into_owned()).unwrap_or_default();
     let hints = failure.hints.iter().skip(1).map(|hint| shown(hint));
@@ -175,7 +175,11 @@ fn shown(text: &str) -> String {
     Untrusted::new(text).shortened(LONGEST).to_string()
 }
 
-/// Whether it answers at all. One that refuses to is there.
+/// Pings the server. A server that rejects the ping is still alive.
+///
+/// # Errors
+///
+/// Fails if there is no response.
 pub async fn ping(steps: &mut Vec<Step>, connection: &Connection) -> Result<(), Box<Broken>> {
     let began = Instant::now();
     let answered = connection.ping(CallOptions::default()).await;
@@ -203,7 +207,11 @@ fn failed(
     Box::new(Broken { code, failure })
 }
 
-/// Everything it lists. Without tools it is of no use; the other lists may be missing.
+/// Lists all items of the server.
+///
+/// # Errors
+///
+/// Fails if the tools cannot be listed. Failures of the other lists are recorded in the step.
 pub async fn list(steps: &mut Vec<Step>, entry: &ServerEntry, connection: &Connection) -> Result<Section, Box<Broken>> {
     let began = Instant::now();
     let offered = &connection.facts().capabilities;
@@ -273,7 +281,7 @@ fn list_step(section: &Section) -> Step {
     Step::new("list", state, some.map(told).collect::<Vec<_>>().join(", ")).evidence(bounded(evidence))
 }
 
-/// What a model or its provider would stumble over.
+/// Records the tools with names or schemas that had to be adapted for models.
 pub fn lint(steps: &mut Vec<Step>, section: &Section) {
     let mut odd: Vec<String> = Vec::new();
     for tool in &section.tools {

@@ -1,11 +1,11 @@
-//! The one thing to do next about a server that does not work.
+//! Next steps for a server that does not work.
 
 use wharf_config::Configured;
 
 use super::Code;
 use crate::failure::Failure;
 
-/// What to do next, for a server that stands in a file.
+/// Returns the next step for a configured server.
 pub fn next_step(code: Code, server: &Configured, failure: &Failure) -> String {
     let (id, place) = (&server.name, &server.place);
     match code {

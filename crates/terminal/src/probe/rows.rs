@@ -1,4 +1,4 @@
-//! Steps as people and programs see them.
+//! Formats steps as text or as JSON.
 
 use std::fmt::Write as _;
 
@@ -9,11 +9,11 @@ use crate::clock::{Took, millis};
 use crate::style::{BAD, GOOD, NAME, QUIET, WARNING, paint};
 use crate::table::cut;
 
-/// Room for the detail that is worth cutting to.
+/// Minimum width of the detail column.
 const LEAST_DETAIL: usize = 20;
 
 impl StepState {
-    /// A mark and a word.
+    /// Returns the symbol, the word and the style.
     fn told(self) -> (&'static str, &'static str, anstyle::Style) {
         match self {
             Self::Ok => ("✓", "ok", GOOD),
@@ -24,7 +24,7 @@ impl StepState {
     }
 }
 
-/// A line for each step, and one for each piece of evidence. Without a width nothing is cut.
+/// Formats a line per step, and one per piece of evidence. Without a width, details are not shortened.
 pub fn render_rows(steps: &[Step], width: Option<usize>) -> String {
     let mut text = String::new();
     let word_width = steps.iter().map(|step| step.state.told().1.len()).max().unwrap_or(0);
@@ -48,11 +48,11 @@ pub fn render_rows(steps: &[Step], width: Option<usize>) -> String {
     text
 }
 
-/// A step as programs read it.
+/// JSON document of a step.
 #[derive(Serialize)]
 pub struct StepDocument<'a> {
     name: &'static str,
-    /// Nothing where it was not reached.
+    /// `None` if the step was not reached.
     ok: Option<bool>,
     state: StepState,
     duration_ms: Option<u64>,

@@ -1,4 +1,4 @@
-//! Whether a server that a project brings along may be used.
+//! Approval of a server configured by a project.
 
 use wharf::Consent;
 
@@ -6,20 +6,20 @@ use super::{Heard, Talk, Turn, one_of, yes_or_no};
 use crate::editor::Field;
 use crate::style::{NAME, paint};
 
-/// The talk about an approval.
+/// Dialog that asks for an approval.
 pub struct ApprovalTalk {
     say: String,
     prompt: String,
 }
 
 impl ApprovalTalk {
-    /// Takes the name and what would run, both escaped; the latter is shown whole.
+    /// Takes the escaped server name and an escaped description of the command, which is shown in full.
     pub fn new(name: &str, what: String) -> Self {
         Self { say: what, prompt: prompt(name) }
     }
 }
 
-/// The words of the question, wherever it is put.
+/// Returns the prompt of the question.
 pub fn prompt(name: &str) -> String {
     format!("Approve {}? It runs with your rights. [y/N] ", paint(NAME, name))
 }

@@ -1,7 +1,7 @@
-//! A form, asked field by field and reviewed before it is sent.
+//! Elicitation forms: asked field by field and reviewed before sending.
 //!
-//! Enter takes what stands in brackets, or leaves an optional field out. Lines that begin with a colon are orders,
-//! and a value that does is typed with two. Nothing is sent before the review has been answered.
+//! Enter accepts the value in brackets, or skips an optional field. A line that begins with a colon is a command; a
+//! value that begins with a colon is typed with two. Nothing is sent before the review is confirmed.
 
 mod entry;
 mod show;
@@ -21,46 +21,46 @@ const CONSENT: &str = "Agree? [y]es / [d]ecline / [c]ancel: ";
 const HOW_TO: &str =
     "Enter takes what stands in [brackets]; :skip leaves a field out, :decline says no, :cancel stops.";
 
-/// Where in the form the talk is.
+/// Position in the form.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Place {
-    /// At a field, with the review after the last one.
+    /// At a field; the review follows the last one.
     Field(usize),
-    /// At a field that is being corrected, with the review right after it.
+    /// At a field being corrected; the review follows directly.
     Correction(usize),
     Review,
 }
 
-/// The talk about a form.
+/// Dialog for a form.
 pub struct FormTalk {
     /// The server's name, escaped.
     server: String,
     form: FormRequest,
-    /// What will be sent for each field.
+    /// Value to send for each field.
     values: Vec<Option<Raw>>,
     place: Place,
 }
 
-/// What a line says about a field.
+/// Meaning of a line typed for a field.
 enum Said {
     Decline,
     Cancel,
     Keep,
     Skip,
     Value(Raw),
-    /// Nothing that makes sense, and why.
+    /// Invalid input, and the reason.
     Wrong(String),
 }
 
 impl FormTalk {
-    /// Takes the server's name escaped.
+    /// Creates the dialog. The server's name must be escaped.
     pub fn new(server: &str, form: &FormRequest) -> Self {
         let values = form.fields.iter().map(|field| field.default.clone()).collect();
         let place = if form.fields.is_empty() { Place::Review } else { Place::Field(0) };
         Self { server: server.to_owned(), form: form.clone(), values, place }
     }
 
-    /// The question of the present place, after some words.
+    /// Returns the question at the current position, preceded by `words`.
     fn turn(&self, words: &str) -> Turn<ElicitAnswer> {
         let (text, prompt) = match self.place {
             Place::Field(at) | Place::Correction(at) => {
@@ -74,7 +74,7 @@ impl FormTalk {
         Turn::Ask { say: format!("{words}{gap}{text}"), prompt }
     }
 
-    /// Only the prompt again, after what was wrong.
+    /// Repeats the prompt after an error.
     fn again(&self, wrong: &str) -> Turn<ElicitAnswer> {
         let prompt = match self.place {
             Place::Field(at) | Place::Correction(at) => prompt(&self.form.fields[at], self.values[at].as_ref()),
@@ -83,7 +83,7 @@ impl FormTalk {
         Turn::Ask { say: format!("  {}", Untrusted::new(wrong)), prompt }
     }
 
-    /// A form without fields asks for nothing but a yes, and saying nothing is never that.
+    /// Reports whether the form has no fields. Such a form needs an explicit yes; an empty line does not confirm it.
     fn is_bare(&self) -> bool {
         self.form.fields.is_empty()
     }
@@ -122,7 +122,7 @@ impl FormTalk {
         }
     }
 
-    /// Goes back to a field by its number or name, or to all of them.
+    /// Returns to a field by number or name, or to the first one.
     fn edit(&mut self, which: &str) -> Turn<ElicitAnswer> {
         let fields = &self.form.fields;
         let by_number = || which.parse::<usize>().ok()?.checked_sub(1).filter(|at| *at < fields.len());
@@ -184,7 +184,7 @@ fn member((field, value): (&Field, &Option<Raw>)) -> Option<String> {
     Some(format!("{}:{}", serde_json::Value::from(field.name.as_str()), value.get()))
 }
 
-/// What Enter would take stands in brackets.
+/// Formats the prompt with the value that Enter accepts in brackets.
 fn prompt(field: &Field, value: Option<&Raw>) -> String {
     let name = Untrusted::new(field.display_name());
     let name = name.shortened(80);

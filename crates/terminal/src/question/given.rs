@@ -1,4 +1,4 @@
-//! Answers given beforehand, on the command line.
+//! Answers given on the command line with `--answer`.
 
 use std::path::Path;
 
@@ -9,12 +9,11 @@ use crate::call_arguments::{Given, Value, read_words};
 use crate::failure::Failure;
 use crate::nearest::suggestion;
 
-/// Answers a question from the values of `--answer`, asking nobody: `name=value`, `name:=JSON`, a whole JSON object,
-/// or `decline` or `cancel`. What comes later goes before what came earlier, and fields that are left out take the
-/// server's defaults.
+/// Answers an elicitation from the values of `--answer` without asking the user: `name=value`, `name:=JSON`, a JSON
+/// object, `decline` or `cancel`. Later values override earlier ones, and omitted fields take the server's defaults.
 ///
-/// No answer opens an address; only a person who sees it can agree to that. A field that looks like a secret is
-/// filled: whoever wrote its name on the command line meant it.
+/// An answer never opens a URL: the user must have seen the URL. A field that looks like a secret is filled, since it
+/// was named explicitly.
 pub fn from_answers(request: &Elicitation, answers: &[String], cwd: &Path) -> Result<ElicitAnswer, Failure> {
     match (answers, request) {
         ([word], _) if word == "decline" => Ok(ElicitAnswer::Decline),

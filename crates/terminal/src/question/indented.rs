@@ -1,10 +1,11 @@
-//! JSON with a line for each member, letter for letter what it was.
+//! Pretty-printing of JSON that preserves every token.
 
-/// The deepest that is still indented further.
+/// Maximum indentation depth.
 const DEEPEST: usize = 24;
 
-/// Sets JSON on lines of its own. Nothing is decoded, so that numbers, escapes, order and members that stand twice
-/// are seen as they are; a text with line breaks goes on in the next line after each.
+/// Puts each member of a JSON text on its own line. Nothing is decoded, so numbers, escapes, order and duplicate
+/// members stay visible. A string continues on a new line after each `\
+/// ` escape.
 pub fn indented(json: &str) -> String {
     let mut setting = Setting { text: String::with_capacity(json.len() * 2), depth: 0 };
     let (mut in_string, mut is_escaped) = (false, false);
@@ -52,7 +53,7 @@ impl Setting {
         }
     }
 
-    /// Nothing stands between the ends of what is empty.
+    /// Closes an object or array. An empty one stays on one line.
     fn close(&mut self, letter: char) {
         self.depth = self.depth.saturating_sub(1);
         self.text.truncate(self.text.trim_end().len());

@@ -1,4 +1,4 @@
-//! An address a server wants opened: looked at the way a browser will, and never fetched.
+//! URLs that a server asks to open: parsed like a browser does, and never fetched.
 
 use std::net::IpAddr;
 
@@ -11,23 +11,27 @@ use super::{Heard, Talk, Turn, one_of, opening};
 use crate::editor::Field;
 use crate::style::{HEADING, WARNING, paint};
 
-/// A longer address cannot be read by anybody.
+/// Maximum bytes of a URL. The user cannot review a longer one.
 const LONGEST: usize = 4096;
 const PROMPT: &str = "Open it in a browser? [y/N/c]: ";
 
-/// An address that may be shown and, once agreed to, opened.
+/// A URL that may be shown to the user and, after consent, opened.
 #[derive(Debug, Clone)]
 pub struct Link {
-    /// The argument that the browser's opener is given, made as for a login page: plain ASCII, the host in its real
-    /// form, everything escaped that a shell could act on.
+    /// The argument for the browser launcher, prepared like that of a login page: ASCII, the host in its canonical
+    /// form, shell metacharacters escaped.
     argument: String,
-    /// The host and the port.
+    /// Host and port.
     host: String,
     warnings: Vec<String>,
 }
 
 impl Link {
-    /// Parses an address, or says why nobody should be asked about it.
+    /// Parses a URL.
+    ///
+    /// # Errors
+    ///
+    /// Returns the reason why the URL is refused without asking the user.
     pub fn read(text: &str) -> Result<Self, String> {
         if text.len() > LONGEST {
             return Err(format!("it is longer than {LONGEST} characters"));
@@ -54,7 +58,7 @@ impl Link {
         Ok(Self { host: format!("{host}{port}"), argument, warnings: warnings(&host, text) })
     }
 
-    /// The address that is shown and opened.
+    /// Returns the URL that is shown and opened.
     pub fn url(&self) -> &str {
         &self.argument
     }
@@ -83,7 +87,7 @@ fn warnings(host: &Host, text: &str) -> Vec<String> {
     warnings
 }
 
-/// The talk about an address.
+/// Dialog that asks to open a URL.
 pub struct LinkTalk {
     /// The server's name, escaped.
     server: String,
@@ -92,7 +96,7 @@ pub struct LinkTalk {
 }
 
 impl LinkTalk {
-    /// Takes the server's name escaped, and its message as it is.
+    /// Takes the escaped server name and the unescaped message.
     pub fn new(server: &str, message: &str, link: &Link) -> Self {
         Self { server: server.to_owned(), message: message.to_owned(), link: link.clone() }
     }

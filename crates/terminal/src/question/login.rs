@@ -1,4 +1,4 @@
-//! Whether a login page may be opened.
+//! Consent to open a login page.
 
 use unicode_width::UnicodeWidthStr as _;
 use url::Url;
@@ -12,27 +12,27 @@ use crate::failure::gutter;
 use crate::style::{HEADING, NAME, WARNING, paint};
 use crate::table::{broken, wrap};
 
-/// The words of the question, wherever it is put.
+/// Prompt of the question.
 pub const OPEN: &str = "Open it in your browser? [y/N]: ";
 
-/// What fits beside the word before it, on any terminal that people read on.
+/// Maximum width of a scope list printed after its label.
 const SCOPE_WIDTH: usize = 40;
 
-/// A login that somebody wants.
+/// A requested login.
 #[derive(Debug, Clone, Copy)]
 pub struct Login<'a> {
-    /// The server's name here, escaped.
+    /// The server's configured name, escaped.
     pub server: &'a str,
-    /// The page, as a browser is given it: plain ASCII, the host in its real form.
+    /// URL of the page as passed to the browser: ASCII, the host in its canonical form.
     pub url: &'a str,
-    /// Who asks for the login there: untrusted.
+    /// Authorization server. Untrusted.
     pub issuer: &'a str,
-    /// What it is to cover: untrusted.
+    /// Requested scopes. Untrusted.
     pub scope: Option<&'a str>,
 }
 
 impl Login<'_> {
-    /// Who wants the login, where, and for what.
+    /// Describes the login: the server, the host, the issuer and the scopes.
     pub fn told(&self) -> String {
         let host = host_of(self.url).unwrap_or_default();
         let mut say = format!("{} wants you to log in at {}", paint(NAME, self.server), paint(HEADING, &host));
@@ -48,7 +48,8 @@ impl Login<'_> {
     }
 }
 
-/// What a login is to cover, all of it: what is long is set apart, so that nothing in it passes for a line of ours.
+/// Formats the full scope list. A long one is set apart in the gutter, so that it cannot imitate other lines of the
+/// question.
 fn covered(scope: &str) -> String {
     if scope.width() <= SCOPE_WIDTH {
         return format!("\n  for:     {scope}");
@@ -62,13 +63,17 @@ fn host_of(url: &str) -> Option<String> {
     Url::parse(url).ok()?.host_str().map(str::to_owned)
 }
 
-/// The talk about a login.
+/// Dialog that asks to open a login page.
 pub struct LoginTalk {
     say: String,
 }
 
 impl LoginTalk {
-    /// Fails for an address that nobody should be asked about.
+    /// Creates the dialog.
+    ///
+    /// # Errors
+    ///
+    /// Fails if the URL must not be opened in a browser.
     pub fn new(ask: &LoginAsk) -> Result<Self, VisitError> {
         let (server, url) = (Untrusted::new(ask.server.as_str()).to_string(), browser_argument(&ask.url)?);
         let login = Login { server: &server, url: &url, issuer: &ask.issuer, scope: ask.scope.as_deref() };

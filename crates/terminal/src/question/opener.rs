@@ -1,4 +1,4 @@
-//! Starting a browser: a program and its arguments, never a shell.
+//! Starts a browser: a program with arguments, never a shell.
 
 use std::ffi::OsStr;
 use std::io;
@@ -9,10 +9,10 @@ use std::process::{Command, ExitStatus, Stdio};
 use wharf_config::on_path;
 use wharf_spec::Surroundings;
 
-/// What stands for the address in a command of `BROWSER`.
+/// Placeholder for the URL in a `BROWSER` command.
 const PLACE: &str = "%s";
 
-/// The programs that can open an address, the first that starts being the one.
+/// Commands that can open a URL. The first one that starts is used.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Opener {
     commands: Vec<Vec<String>>,
@@ -20,7 +20,7 @@ pub struct Opener {
 }
 
 impl Opener {
-    /// The commands in `BROWSER`, with a colon between them, and the desktop's own opener.
+    /// Reads the colon-separated commands in `BROWSER`, followed by the desktop's opener.
     pub fn of(surroundings: &Surroundings) -> Self {
         let named = surroundings.var("BROWSER").and_then(|value| value.to_str()).unwrap_or_default();
         let named = named.split(':').filter_map(shlex::split).filter(|words| !words.is_empty());
@@ -28,8 +28,8 @@ impl Opener {
         Self { commands: named.chain([vec![desktop.to_owned()]]).collect(), around: surroundings.clone() }
     }
 
-    /// Starts a browser and does not wait for it; `failed` hears of one that ends badly. Its output goes nowhere, and
-    /// Ctrl-C here does not reach it.
+    /// Starts a browser without waiting for it. Calls `failed` if the browser exits with an error. Its output is
+    /// discarded, and it runs in its own process group, out of reach of Ctrl-C.
     pub fn open(&self, url: &str, failed: impl FnOnce(ExitStatus) + Send + 'static) -> io::Result<()> {
         let mut last = io::Error::from(io::ErrorKind::NotFound);
         for words in &self.commands {
@@ -48,7 +48,8 @@ impl Opener {
         Err(last)
     }
 
-    /// A name is looked up in the entries of the path outside the project, so that no project brings its own.
+    /// Resolves a program name. `PATH` entries inside the project are ignored, so that a project cannot supply the
+    /// program. A path must be absolute.
     fn found(&self, program: &str) -> Option<PathBuf> {
         match program.contains('/') {
             true => Some(PathBuf::from(program)).filter(|path| path.is_absolute()),
@@ -57,7 +58,7 @@ impl Opener {
     }
 }
 
-/// A program and its arguments, the address in its place or at the end, and always within one argument.
+/// Builds the command line. The URL replaces the placeholder or is appended, always within one argument.
 fn with_address<'a>(words: &'a [String], url: &str) -> (&'a str, Vec<String>) {
     let (program, rest) = words.split_first().map_or(("", &[][..]), |(program, rest)| (program.as_str(), rest));
     let mut arguments: Vec<String> = rest.iter().map(|word| word.replace(PLACE, url)).collect();

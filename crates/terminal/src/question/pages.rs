@@ -1,4 +1,4 @@
-//! A text that may be longer than the screen, read page by page.
+//! Paging of a text that may be longer than the screen.
 
 use wharf_spec::Untrusted;
 
@@ -6,33 +6,33 @@ use crate::failure::gutter;
 use crate::style::{QUIET, paint};
 use crate::table::broken;
 
-/// What the gutter takes of a line.
+/// Width of the gutter mark.
 const GUTTER: usize = 4;
-/// Bounds within which a screen is believed.
+/// Accepted range of screen sizes; other values are clamped.
 const WIDTHS: std::ops::RangeInclusive<usize> = 20..=300;
 const ROWS: std::ops::RangeInclusive<usize> = 4..=100;
-/// Rows of the screen that are somebody else's: the head of a question, its prompt, the line that is typed on.
+/// Screen rows used by the rest of the question: the header, the prompt and the input line.
 const TAKEN: usize = 10;
 
-/// How much fits on the screen.
+/// Screen size in columns and rows.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Room {
     pub width: usize,
     pub rows: usize,
 }
 
-/// An untrusted text, broken into rows, and how far it has been read.
+/// An untrusted text split into rows, with a reading position.
 pub struct Pages {
-    /// Escaped.
+    /// Escaped rows.
     rows: Vec<String>,
-    /// How many rows make a page.
+    /// Rows per page.
     height: usize,
-    /// Where the present page begins.
+    /// First row of the current page.
     from: usize,
 }
 
 impl Room {
-    /// A screen of this size; the usual one where nobody knows.
+    /// Uses this size, or 80×24 if unknown.
     pub fn of(size: Option<(usize, usize)>) -> Self {
         let (width, rows) = size.unwrap_or((80, 24));
         Self { width, rows }
@@ -40,7 +40,7 @@ impl Room {
 }
 
 impl Pages {
-    /// Takes lines as they are, and leaves nothing of them out.
+    /// Splits an unescaped text into rows without dropping anything.
     pub fn new(text: &str, room: Room) -> Self {
         let width = room.width.clamp(*WIDTHS.start(), *WIDTHS.end()) - GUTTER;
         let height = room.rows.saturating_sub(TAKEN).clamp(*ROWS.start(), *ROWS.end());
@@ -48,14 +48,14 @@ impl Pages {
         Self { rows: escaped.flat_map(|line| broken(&line, width)).collect(), height, from: 0 }
     }
 
-    /// The present page, set apart, and where in the text it is unless that is all of it.
+    /// Renders the current page in the gutter, followed by its position unless the text fits on one page.
     pub fn shown(&self) -> String {
         let rows: Vec<String> = self.rows[self.from..self.end()].iter().map(|row| gutter(row)).collect();
         let place = self.place().map(|place| format!("\n  {}", paint(QUIET, place)));
         format!("{}{}", rows.join("\n"), place.unwrap_or_default())
     }
 
-    /// Goes on to the next page, if there is one.
+    /// Moves to the next page. Returns `false` at the end.
     pub fn turn(&mut self) -> bool {
         let is_more = self.end() < self.rows.len();
         if is_more {
@@ -64,7 +64,7 @@ impl Pages {
         is_more
     }
 
-    /// How many rows nobody has seen yet.
+    /// Returns the number of rows after the current page.
     pub fn unseen(&self) -> usize {
         self.rows.len() - self.end()
     }

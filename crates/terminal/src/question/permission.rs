@@ -1,4 +1,4 @@
-//! Whether a tool may be called as somebody wants to: the whole call, read page by page, and five answers to it.
+//! Permission for a tool call: shows the whole call page by page and accepts five answers.
 
 use std::fmt::Write as _;
 
@@ -12,17 +12,17 @@ use super::{Heard, NOT_UTF8, Talk, Turn, one_of};
 use crate::editor::Field;
 use crate::style::{HEADING, NAME, QUIET, WARNING, paint};
 
-/// The most of a name or a reason that is shown on a line.
+/// Maximum characters shown of a name or a reason.
 const SHOWN: usize = 200;
 const PROMPT: &str = "Allow it? [y]es, once / [s]ession / [a]lways / [n]o / [r]eason: ";
 const REASON: &str = "Why not? The model is told: ";
 const AGAIN: &str = "  Answer y, s, a, n or r; nothing is called before you do.";
 
-/// The talk about a call.
+/// Dialog that asks for permission to call a tool.
 pub struct PermissionTalk {
-    /// Who wants what, and what the answers lead to.
+    /// The caller, the tool, and the effect of "always".
     head: String,
-    /// What has changed, and the arguments.
+    /// Changes of the tool definition, and the arguments.
     call: Pages,
     place: Place,
 }
@@ -34,7 +34,7 @@ enum Place {
 }
 
 impl PermissionTalk {
-    /// Takes the file that an "always" is written to as people read it, where there is one.
+    /// Creates the dialog. `rule_file` is the display path of the file that "always" writes to, if any.
     pub fn new(ask: &PermissionAsk, rule_file: Option<&str>, room: Room) -> Self {
         Self { head: head(ask, rule_file), call: Pages::new(&call(ask), room), place: Place::Verdict }
     }
@@ -114,7 +114,7 @@ fn head(ask: &PermissionAsk, rule_file: Option<&str>) -> String {
     text
 }
 
-/// What a server says of its tool, which is shown and grants nothing.
+/// Formats the tool hints declared by the server. They grant nothing.
 fn claims(hints: &Hints) -> Option<String> {
     let claim = |hint: Option<bool>, yes: &'static str, no: &'static str| hint.map(|hint| if hint { yes } else { no });
     let claims: Vec<&str> = [
@@ -129,7 +129,7 @@ fn claims(hints: &Hints) -> Option<String> {
     (!claims.is_empty()).then(|| claims.join(", "))
 }
 
-/// What an "always" leads to.
+/// Describes the effect of "always".
 fn always(ask: &PermissionAsk, rule_file: Option<&str>) -> String {
     match (&ask.always, rule_file) {
         (Ok(rule), Some(file)) => {
@@ -141,7 +141,7 @@ fn always(ask: &PermissionAsk, rule_file: Option<&str>) -> String {
     }
 }
 
-/// The call as it would be made, after what has changed about the tool.
+/// Formats the call, preceded by changes of the tool definition.
 fn call(ask: &PermissionAsk) -> String {
     let arguments = indented(ask.arguments.get());
     match &ask.changed {

@@ -1,4 +1,4 @@
-//! Whether a server may use the model, and whether it is sent what the model said.
+//! Consent to a sampling request, and to returning the model's response to the server.
 
 use wharf::Consent;
 use wharf_spec::Untrusted;
@@ -12,22 +12,23 @@ const ASK: &str = "Let the model answer? [y/n]: ";
 const SEND: &str = "Send it? [y/n]: ";
 const AGAIN: &str = "  Answer y or n; nothing happens before you do.";
 
-/// What a server wants of the model.
+/// A sampling request of a server.
 #[derive(Debug, Clone)]
 pub struct Wanted<'a> {
     /// The server's name.
     pub server: &'a str,
-    /// What the model is called: untrusted.
+    /// The model's name. Untrusted.
     pub model: &'a str,
-    /// How many messages there are.
+    /// Number of messages.
     pub messages: usize,
-    /// The most that may be generated.
+    /// Maximum tokens to generate.
     pub max_tokens: u64,
-    /// Everything the model would be told: untrusted.
+    /// The full prompt for the model. Untrusted.
     pub text: &'a str,
 }
 
-/// A talk about something that is read to whatever end: whether the model is to be told it, or what it said is to be sent.
+/// Dialog that shows a text page by page and asks for consent: to send a prompt to the model, or to return its
+/// response.
 pub struct SamplingTalk {
     head: String,
     pages: Pages,
@@ -35,7 +36,7 @@ pub struct SamplingTalk {
 }
 
 impl SamplingTalk {
-    /// Before the model is asked.
+    /// Creates the dialog shown before the model is called.
     pub fn before(wanted: &Wanted<'_>, room: Room) -> Self {
         let Wanted { server, model, messages, max_tokens, text } = wanted;
         let (server, model) = (paint(NAME, Untrusted::new(*server)), Untrusted::new(*model));
@@ -47,7 +48,7 @@ impl SamplingTalk {
         Self { head, pages: Pages::new(text, room), prompt: ASK }
     }
 
-    /// After it has answered. Takes the server's name and the model's answer as they are.
+    /// Creates the dialog shown after the model has responded. Neither text is escaped by the caller.
     pub fn after(server: &str, answer: &str, room: Room) -> Self {
         let server = paint(NAME, Untrusted::new(server));
         let head = format!("\nThe model has answered. This would be sent to {server}:");
@@ -62,7 +63,7 @@ impl Talk for SamplingTalk {
         Turn::ask(format!("{}\n{}", self.head, self.pages.shown()), self.prompt)
     }
 
-    /// Enter shows more, and is an answer at no time.
+    /// Handles a line. Enter shows the next page and never answers the question.
     fn hear(&mut self, heard: Heard) -> Turn<Consent> {
         let line = match heard {
             Heard::End => return Turn::Done(Consent::Refused),
@@ -87,7 +88,7 @@ mod tests {
 
     const ROOM: Room = Room { width: 80, rows: 16 };
 
-    /// What came of some lines, and what was shown last.
+    /// Returns the answer to some lines, and the last output.
     fn talk(mut talk: SamplingTalk, lines: &[&str]) -> (Option<Consent>, String) {
         let mut turn = talk.begin();
         for line in lines {

@@ -1,17 +1,19 @@
-//! A secret from the person at the terminal, who does not see it typed, or from whatever stands before a pipe.
+//! Input of secrets: hidden at the terminal, or from a pipe.
 
 use super::{Heard, TERMINAL, terminal};
 use crate::console::Console;
 use crate::failure::Failure;
 use crate::stdin;
 
-/// The longest secret that is taken in.
+/// Maximum bytes of a secret.
 const LONGEST: usize = 64 * 1024;
 
-/// Asks for secrets by what they are for. In a pipe each is a line of the standard input, in this order; a single one
-/// may have several lines.
+/// Reads one secret for each label. From a pipe, each secret is one line of stdin in this order; a single secret may
+/// span several lines.
 ///
-/// Dropped, it abandons the question.
+/// # Cancel safety
+///
+/// Dropping the future abandons the question.
 pub async fn secrets(console: &Console, wanted: &[String]) -> Result<Vec<String>, Failure> {
     let found = match wanted {
         [] => return Ok(Vec::new()),

@@ -1,4 +1,4 @@
-//! The terminal a person sits at: prompts out on stderr, whole lines in from stdin.
+//! Line input from the terminal: prompts on stderr, whole lines from stdin.
 
 use std::io::{self, IsTerminal as _, Write as _};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
@@ -13,21 +13,22 @@ use tokio::sync::oneshot;
 use super::Heard;
 use crate::console::Console;
 
-/// The longest line that is taken in; a terminal hands over less.
+/// Maximum bytes of a line. Terminals deliver less.
 const LONGEST_LINE: usize = 64 * 1024;
 
-/// Whether somebody can be asked: they have to see the question and be able to type.
+/// Reports whether questions can be asked: stdin and stderr must both be terminals.
 pub fn is_there() -> bool {
     io::stdin().is_terminal() && io::stderr().is_terminal()
 }
 
-/// Throws away what was typed before anybody was asked.
+/// Discards input typed before the question appeared.
 pub fn forget_typed() {
-    // A terminal that cannot forget is no reason not to ask.
+    // Best effort: a failed flush does not prevent the question.
     let _ = tcflush(rustix::stdio::stdin(), QueueSelector::IFlush);
 }
 
-/// Shows a prompt and waits for a line, on a thread of its own. Dropped, it stops that thread and takes no input.
+/// Prints a prompt and reads a line on a dedicated thread. Dropping the future stops the thread without consuming
+/// input.
 pub async fn hear(console: &Console, prompt: &str) -> Heard {
     console.clear();
     let mut err = AutoStream::new(io::stderr(), console.manner.color);
@@ -39,7 +40,7 @@ pub async fn hear(console: &Console, prompt: &str) -> Heard {
     heard
 }
 
-/// While this lives, the terminal does not show what is typed.
+/// Guard that disables terminal echo.
 pub struct Unseen(Option<Termios>);
 
 impl Unseen {
@@ -47,7 +48,7 @@ impl Unseen {
         let Ok(before) = tcgetattr(rustix::stdio::stdin()) else { return Self(None) };
         let mut unseen = before.clone();
         unseen.local_modes.remove(LocalModes::ECHO);
-        // The line end is shown all the same, or the next words would stand on the prompt's line.
+        // Keep echoing the newline; otherwise the next output would follow the prompt on its line.
         unseen.local_modes.insert(LocalModes::ECHONL);
         let changed = tcsetattr(rustix::stdio::stdin(), OptionalActions::Now, &unseen);
         Self(changed.is_ok().then_some(before))
@@ -62,7 +63,7 @@ impl Drop for Unseen {
     }
 }
 
-/// The line the prompt stands on. A person who does not end it has it ended for them.
+/// Guard for the prompt's line. Prints the missing newline if the user did not end the line.
 struct Line<'a> {
     console: &'a Console,
     ended: bool,
@@ -88,17 +89,19 @@ async fn next_line(input: BorrowedFd<'static>) -> Heard {
     heard.await.unwrap_or(Heard::End)
 }
 
-/// Stops a reader when dropped. A byte does it and not the closing: a process being started may hold a copy of the end.
+/// Stops the reader thread on drop. It writes a byte instead of closing the pipe: a child process being spawned may
+/// hold a copy of the descriptor.
 struct Stop(OwnedFd);
 
 impl Drop for Stop {
     fn drop(&mut self) {
-        // A reader that has its line has left already.
+        // A reader that has its line has already ended.
         let _ = rustix::io::write(&self.0, b".");
     }
 }
 
-/// Reads up to the end of a line, byte by byte: what follows it is somebody else's. `None` if stopped meanwhile.
+/// Reads up to the end of a line byte by byte, since the following input belongs to a later reader. Returns `None` if
+/// stopped.
 fn read_line(input: BorrowedFd<'_>, stopped: &OwnedFd) -> Option<Heard> {
     let mut line = Vec::new();
     loop {
@@ -112,16 +115,16 @@ fn read_line(input: BorrowedFd<'_>, stopped: &OwnedFd) -> Option<Heard> {
             }
             Ok(1) => line.push(byte[0]),
             Err(Errno::INTR | Errno::AGAIN) => {}
-            // A terminal that was hung up reads as an error.
+            // A hung-up terminal reports a read error.
             Ok(_) | Err(_) => return Some(Heard::End),
         }
     }
 }
 
-/// Waits until there is something to read; says whether it is the wish to stop.
+/// Waits for input or for the stop signal. Returns `true` if stopped.
 fn is_stopped(input: BorrowedFd<'_>, stopped: BorrowedFd<'_>) -> bool {
     loop {
-        // Looked at in this order: input that came after the wish to stop is never seen without it.
+        // Polled in this order: input that arrives after the stop signal is never seen without it.
         let mut waits = [PollFd::new(&input, PollFlags::IN), PollFd::new(&stopped, PollFlags::IN)];
         match poll(&mut waits, None) {
             Ok(_) => return !waits[1].revents().is_empty(),

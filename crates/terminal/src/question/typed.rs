@@ -1,8 +1,12 @@
-//! What was typed for a field, as the JSON it means.
+//! Parses text typed for a form field into JSON.
 
 use wharf_wire::{Choice, Field, FieldKind, Raw, Reason};
 
-/// Makes JSON of a text, or says why it cannot be had.
+/// Converts a text to the field's JSON value.
+///
+/// # Errors
+///
+/// Returns the reason if the text is not a valid value.
 pub fn read(field: &Field, text: &str) -> Result<Raw, Reason> {
     let value = match &field.kind {
         FieldKind::Text { .. } => json(text),
@@ -21,7 +25,7 @@ pub fn read(field: &Field, text: &str) -> Result<Raw, Reason> {
     field.check(&value).map(|()| value)
 }
 
-/// Whether options may be picked by their number: not where a value could be mistaken for one.
+/// Reports whether options can be chosen by number: only if no option's value is itself a number.
 pub fn has_numbers(options: &[Choice]) -> bool {
     options.iter().all(|option| option.value.parse::<usize>().is_err())
 }

@@ -1,17 +1,18 @@
-//! A page that was opened: whoever agreed to it says when they are done there.
+//! Confirmation that the user is done with an opened page.
 
 use wharf_spec::Untrusted;
 
 use super::{Heard, Talk, Turn, one_of};
 use crate::editor::Field;
 
-/// The words of it. The name is the server's here.
+/// Returns the prompt for a server's configured name.
 pub fn prompt(server: &str) -> String {
     let server = Untrusted::new(server);
     format!("Press Enter once you are done there; {server} may also say so itself: ")
 }
 
-/// The talk about an open page. It may take minutes, so that only what can be meant so says that the person is done.
+/// Dialog shown while a page is open. The page may stay open for minutes, so only Enter, `done` or end of input
+/// confirms.
 pub struct VisitedTalk(String);
 
 impl VisitedTalk {
@@ -57,7 +58,7 @@ mod tests {
         ] {
             assert_eq!(VisitedTalk::new("demo").hear(heard.clone()) == Turn::Done(()), is_done, "{heard:?}");
         }
-        // Where something certain is to be typed, commands are none of it.
+        // Commands are not accepted where a fixed answer is expected.
         assert_eq!(VisitedTalk::new("demo").field().choices, ["done"]);
     }
 }

@@ -1,7 +1,6 @@
-//! What waits to be shown above the prompt, as a value: no terminal, no clock.
+//! Pending output above the prompt, as a pure value without terminal or clock.
 //!
-//! What a person asked for is never dropped. What nobody asked for may come at a rate that can be read, and what is more
-//! than that is counted.
+//! Requested output is never dropped. Log lines are rate-limited, and dropped ones are counted.
 
 use std::time::{Duration, Instant};
 
@@ -10,20 +9,20 @@ use unicode_width::UnicodeWidthStr as _;
 use crate::style::{QUIET, paint};
 use crate::table::cut;
 
-/// What is to be shown, and what stands right above the prompt.
+/// Pending output and the status line.
 #[derive(Debug, Default)]
 pub struct Stage {
-    /// Whole lines.
+    /// Complete lines.
     pending: String,
     status: Option<String>,
-    /// The columns that the updating line takes where it stands now.
+    /// Width of the status line as currently drawn.
     drawn: Option<usize>,
-    /// Whether the prompt has to be drawn again.
+    /// True if the prompt must be redrawn.
     is_stale: bool,
     asides: Asides,
 }
 
-/// How many lines came that nobody waits for.
+/// Log lines in the current period.
 #[derive(Debug, Default)]
 struct Asides {
     since: Option<Instant>,
@@ -31,23 +30,23 @@ struct Asides {
     lost: usize,
 }
 
-/// What becomes of the updating line where a prompt is drawn.
+/// State of the status line when the prompt is drawn.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Updating {
-    /// It stands above the prompt.
+    /// Shown above the prompt.
     Shown,
-    /// It is gone: the line at the prompt is whole and stays as it is.
+    /// Removed: the entered line is final and stays as it is.
     Gone,
 }
 
-/// The most lines of asides in a while, which is [`WHILE`].
+/// Maximum number of log lines per [`WHILE`].
 const MOST_ASIDES: usize = 200;
 const WHILE: Duration = Duration::from_secs(1);
-/// The most that waits, in bytes, before asides are dropped at once: nobody reads a terminal that stands still.
+/// Maximum pending bytes before log lines are dropped immediately, for a terminal that is not read.
 const MOST_PENDING: usize = 1 << 20;
 
 impl Stage {
-    /// Takes lines that somebody waits for.
+    /// Adds requested output.
     pub fn print(&mut self, text: &str) {
         self.pending.push_str(text);
         if !text.ends_with('\n') {
@@ -55,7 +54,7 @@ impl Stage {
         }
     }
 
-    /// Takes lines that nobody waits for.
+    /// Adds a log line.
     pub fn aside(&mut self, text: &str, now: Instant) {
         self.settle(now);
         self.asides.since.get_or_insert(now);
@@ -68,19 +67,19 @@ impl Stage {
         }
     }
 
-    /// Changes the updating line.
+    /// Sets the status line.
     pub fn set_status(&mut self, line: Option<String>) {
         if self.status != line {
             (self.status, self.is_stale) = (line, true);
         }
     }
 
-    /// Asks for the prompt to be drawn again.
+    /// Requests a redraw of the prompt.
     pub fn redraw(&mut self) {
         self.is_stale = true;
     }
 
-    /// When there is something to do: now, later, or not before something comes.
+    /// Returns the time until the next redraw, or `None` if nothing is pending.
     pub fn due(&self, now: Instant) -> Option<Duration> {
         if self.is_stale || !self.pending.is_empty() {
             return Some(Duration::ZERO);
@@ -89,7 +88,7 @@ impl Stage {
         Some((since + WHILE).saturating_duration_since(now))
     }
 
-    /// Tells of what was dropped once the while is over.
+    /// Reports dropped log lines at the end of the period.
     pub fn settle(&mut self, now: Instant) {
         if self.asides.since.is_none_or(|since| now < since + WHILE) {
             return;
@@ -100,8 +99,8 @@ impl Stage {
         }
     }
 
-    /// What is written where a prompt begins, on an empty row: takes the old updating line away, prints what waits, and
-    /// leaves the cursor where the prompt goes.
+    /// Returns the text to write on the empty row of the prompt: erases the old status line, prints the pending output
+    /// and leaves the cursor at the position of the prompt.
     pub fn before_prompt(&mut self, updating: Updating, columns: usize) -> String {
         let mut text = self.without_status(columns);
         if let Some(status) = self.status.as_deref().filter(|_| updating == Updating::Shown) {
@@ -114,7 +113,7 @@ impl Stage {
         text
     }
 
-    /// What is written while no line is edited, or by whoever is the last to write.
+    /// Returns the pending output and erases the status line. For writing without a prompt.
     pub fn without_status(&mut self, columns: usize) -> String {
         let rows = self.drawn.take().map_or(0, |width| width.div_ceil(columns.max(1)).max(1));
         let mut text = "\x1b[1A\x1b[2K".repeat(rows);
@@ -122,14 +121,14 @@ impl Stage {
         text
     }
 
-    /// The line below was ended, or thrown away: what stands above it from now on is not ours.
+    /// Forgets the drawn status line after the line was ended or discarded.
     pub fn leave_line(&mut self) {
         self.drawn = None;
         self.is_stale = false;
     }
 }
 
-/// A line that is no wider than this. What has to be cut loses its colours.
+/// Fits a line to a width. A truncated line loses its colours.
 fn fitted(line: &str, width: usize) -> String {
     let line = line.lines().next().unwrap_or_default();
     if plain_width(line) <= width {
@@ -143,7 +142,7 @@ fn plain_width(line: &str) -> usize {
     anstream::adapter::strip_str(line).to_string().width()
 }
 
-/// A number in groups of three digits.
+/// Formats a number in groups of three digits.
 fn grouped(number: usize) -> String {
     let digits = number.to_string();
     let parts: Vec<&str> =
@@ -155,7 +154,7 @@ fn grouped(number: usize) -> String {
 mod tests {
     use super::*;
 
-    /// A terminal as a line editor leaves it before it draws: the rows of the line are empty.
+    /// A terminal in the state in which the editor draws: the rows of the line are empty.
     struct Drawn(vt100::Parser);
 
     impl Drawn {
@@ -166,7 +165,7 @@ mod tests {
             Self(parser)
         }
 
-        /// Draws a prompt after what belongs above it, as an editor does.
+        /// Draws a prompt after the text above it, like the editor.
         fn prompt(&mut self, stage: &mut Stage, updating: Updating, line: &str) -> String {
             let text = format!("\r\x1b[K{}\u{203a} {line}", stage.before_prompt(updating, 20));
             self.0.process(text.replace('\n', "\r\n").as_bytes());

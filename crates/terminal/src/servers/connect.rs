@@ -1,4 +1,4 @@
-//! Connecting: all at once, each on its own, with a word on what takes long.
+//! Connects to servers in parallel, with a status line for slow ones.
 
 use tokio::task::JoinSet;
 use tokio::time::Instant;
@@ -10,7 +10,11 @@ use crate::failure::Failure;
 use crate::services::warn_of_logs;
 use crate::session::Session;
 
-/// Connects to one server, with what is done for it.
+/// Connects to one server and provides these services to it.
+///
+/// # Errors
+///
+/// Fails if the connection fails.
 pub async fn connect_one(session: &Session, server: &ServerEntry, services: &Services) -> Result<Connection, Failure> {
     let ready = |connection| async { Ok(connection) };
     let mut connected = each_served(session, std::slice::from_ref(server), services, ready).await;
@@ -19,7 +23,7 @@ pub async fn connect_one(session: &Session, server: &ServerEntry, services: &Ser
     Ok(connection)
 }
 
-/// Connects to all servers, doing nothing for them: see [`each_served`].
+/// Connects to all servers without providing services. See [`each_served`].
 pub async fn each<T, F>(
     session: &Session,
     servers: &[ServerEntry],
@@ -32,10 +36,12 @@ where
     each_served(session, servers, &Services::default(), work).await
 }
 
-/// Connects to all servers in parallel and does something with each as soon as it is there. What one of them does
-/// takes nothing from the others. The results come in the order of the servers.
+/// Connects to all servers in parallel and starts the work for each as soon as it is connected. A failure of one server
+/// does not affect the others. Results are in the order of the servers.
 ///
-/// Dropped while it waits, it ends what is still connecting; what is connected is the session's to close.
+/// # Cancel safety
+///
+/// Dropping the future stops pending connection attempts. The session closes open connections.
 async fn each_served<T, F>(
     session: &Session,
     servers: &[ServerEntry],
@@ -81,7 +87,7 @@ where
     results.into_iter().map(|result| told(result.unwrap_or_else(lost))).collect()
 }
 
-/// What a task has to tell.
+/// A message from a task.
 struct News<T> {
     position: usize,
     what: Stage<T>,
@@ -92,7 +98,7 @@ enum Stage<T> {
     Done(Result<T, Failure>),
 }
 
-/// The times an entry asks for, unless the command says otherwise.
+/// Applies the timeouts of an entry, unless the command sets one.
 fn heed(options: &mut ConnectOptions, settings: &ServerSettings, session: &Session) {
     if session.timeout().is_some() {
         return;
@@ -102,12 +108,12 @@ fn heed(options: &mut ConnectOptions, settings: &ServerSettings, session: &Sessi
     options.limits.call_max = options.limits.call_max.max(options.limits.call);
 }
 
-/// The servers that are not connected yet.
+/// Servers that are not connected yet.
 struct Waiting<'a> {
     names: Vec<Option<&'a str>>,
 }
 
-/// The next news; meanwhile the person is told what is being waited for.
+/// Waits for the next message, with a status line in the meantime.
 async fn next<T: 'static>(
     tasks: &mut JoinSet<News<T>>,
     session: &Session,
@@ -116,7 +122,7 @@ async fn next<T: 'static>(
 ) -> Option<News<T>> {
     while_starting(session, began, || waiting.told(), async {
         loop {
-            // A task that panicked has been reported by the hook; its server stays without a result.
+            // The panic hook has reported a task that panicked. Its server has no result.
             if let Ok(news) = tasks.join_next().await? {
                 return Some(news);
             }

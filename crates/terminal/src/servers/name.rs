@@ -1,4 +1,4 @@
-//! What to call a server of which only the command is known.
+//! Derives names for servers given only by a command or URL.
 
 use std::path::Path;
 
@@ -9,20 +9,20 @@ const RUNNERS: [&str; 8] = ["npx", "bunx", "pnpx", "uvx", "npm", "pnpm", "yarn",
 /// Programs that run a file.
 const INTERPRETERS: [&str; 11] =
     ["python", "node", "nodejs", "deno", "bun", "ruby", "perl", "tsx", "ts-node", "uv", "java"];
-/// Words of those programs that are neither package nor file.
+/// Subcommands of these programs that are neither a package nor a file.
 const VERBS: [&str; 5] = ["exec", "dlx", "run", "x", "tool"];
-/// Options of theirs that take a value.
+/// Options of these programs that take a value.
 const VALUED: [&str; 9] =
     ["--with", "--python", "--directory", "--project", "--registry", "-r", "--require", "--import", "-W"];
-/// Options whose value is the package.
+/// Options with the package as their value.
 const NAMING: [&str; 5] = ["--from", "--package", "-p", "-m", "-jar"];
-/// Files that say nothing of what they are part of, and directories that do not either.
+/// Uninformative names of files and directories.
 const ANONYMOUS: [&str; 10] = ["index", "main", "server", "app", "cli", "__main__", "dist", "build", "src", "bin"];
 
-/// Labels of a host that say nothing of what it is.
+/// Uninformative host labels.
 const SITE_WORDS: [&str; 3] = ["www", "mcp", "api"];
 
-/// The name of the package, module, file or program that a command runs.
+/// Returns the name of the package, module, file or program that a command runs.
 pub fn derive(words: &[String]) -> String {
     let program = words.first().map_or("server", |word| stem(word));
     let rest = words.get(1..).unwrap_or_default();
@@ -37,7 +37,7 @@ pub fn derive(words: &[String]) -> String {
     clean(named.unwrap_or(program))
 }
 
-/// What the server at an address is: the site's own name, or the machine's and its port where there is no site.
+/// Returns the site's name, or host and port if the host is not a domain with a dot.
 pub fn of_url(url: &Url) -> String {
     let host = url.host_str().unwrap_or("server");
     let port = url.port().map(|port| format!("-{port}")).unwrap_or_default();
@@ -48,7 +48,7 @@ pub fn of_url(url: &Url) -> String {
     }
 }
 
-/// The given name, or with a number at its end when it is taken.
+/// Returns the name, with a number appended if it is taken.
 pub fn unique<'a>(name: &str, taken: impl Iterator<Item = &'a str> + Clone) -> String {
     let is_free = |candidate: &str| !taken.clone().any(|other| other == candidate);
     if is_free(name) {
@@ -57,7 +57,7 @@ pub fn unique<'a>(name: &str, taken: impl Iterator<Item = &'a str> + Clone) -> S
     (2..).map(|number| format!("{name}-{number}")).find(|candidate| is_free(candidate)).unwrap_or_default()
 }
 
-/// What is run: the value of an option that names it, or the first word that is no option.
+/// Returns the value of an option that names the package, or else the first word that is not an option.
 fn subject(words: &[String]) -> Option<&str> {
     let mut words = words.iter().map(String::as_str);
     while let Some(word) = words.next() {
@@ -73,13 +73,13 @@ fn subject(words: &[String]) -> Option<&str> {
     None
 }
 
-/// `@scope/name@1.2` and `name==1.2` without scope and version.
+/// Strips scope and version from `@scope/name@1.2` and `name==1.2`.
 fn package(text: &str) -> &str {
     let unscoped = text.rsplit('/').next().unwrap_or(text);
     unscoped.split(['@', '=', '<', '>', '[', '~']).next().unwrap_or(unscoped)
 }
 
-/// A file's name without its ending, or the nearest directory that says more.
+/// Returns a file's stem, or the nearest informative directory.
 fn file(path: &str) -> &str {
     let parts: Vec<&str> = path.split('/').filter(|part| !matches!(*part, "" | "." | "..")).collect();
     let telling = parts.iter().rev().map(|part| stem(part)).find(|part| !ANONYMOUS.contains(part));
@@ -90,7 +90,7 @@ fn stem(word: &str) -> &str {
     Path::new(word).file_stem().and_then(|stem| stem.to_str()).unwrap_or(word)
 }
 
-/// Only letters, digits, `_` and `-`, at most 60 of them, which leaves room for a number.
+/// Keeps letters, digits, `_` and `-`, at most 60, which leaves room for a number.
 fn clean(name: &str) -> String {
     let plain = |letter: char| if letter.is_ascii_alphanumeric() || letter == '_' { letter } else { '-' };
     let name: String = name.chars().map(plain).take(60).collect();

@@ -1,4 +1,4 @@
-//! A server by a word: a name of the configuration, an address, or an entry of some file.
+//! Resolves a word to a server: a configured name, a URL, or an entry of a file.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -12,15 +12,23 @@ use crate::configured::{ConfigArgs, Configuration, filed_key, refusal, with_logi
 use crate::failure::Failure;
 use crate::session::Session;
 
-/// Endings of files that servers are configured in.
+/// Extensions of configuration files.
 const FILES: [&str; 5] = [".json", ".jsonc", ".yaml", ".yml", ".toml"];
 
-/// The names that are configured.
+/// Returns the configured names.
+///
+/// # Errors
+///
+/// Fails if the configuration cannot be read.
 pub fn names(session: &Session) -> Result<Vec<&str>, Failure> {
     Ok(session.configuration.config()?.servers.iter().map(|server| server.name.as_str()).collect())
 }
 
-/// Every server that may be used, and why others that were meant are not there.
+/// Returns every usable server, and the failures of the others.
+///
+/// # Errors
+///
+/// Fails if the configuration cannot be read, or if all servers await approval.
 pub async fn all(session: &Session) -> Result<(Vec<ServerEntry>, Vec<Failure>), Failure> {
     let (entries, failures) = session.configuration.entries().await?;
     let servers = session.configuration.config()?.servers.iter();
@@ -37,7 +45,7 @@ pub async fn all(session: &Session) -> Result<(Vec<ServerEntry>, Vec<Failure>), 
     Ok((entries, failures))
 }
 
-/// The server that a word stands for.
+/// Resolves a word to a server.
 pub async fn named(session: &Session, word: &str, dial: &Dial) -> Result<ServerEntry, Failure> {
     if is_address(word) {
         let mut servers = Vec::new();
@@ -64,22 +72,22 @@ pub async fn named(session: &Session, word: &str, dial: &Dial) -> Result<ServerE
     session.configuration.entry(word).await
 }
 
-/// The server that a word stands for, with nothing said of how it is dialled.
+/// Resolves a word to a server, without connection options.
 pub async fn entry_of(session: &Session, word: &str) -> Result<ServerEntry, Failure> {
     named(session, word, &Dial::default()).await
 }
 
-/// Whether a word is the address of a server.
+/// Reports whether a word is a server URL.
 pub fn is_address(word: &str) -> bool {
     word.starts_with("http://") || word.starts_with("https://")
 }
 
-/// Whether a word is `FILE:NAME`.
+/// Reports whether a word has the form `FILE:NAME`.
 pub fn is_entry_of_file(word: &str) -> bool {
     entry_of_file(word).is_some()
 }
 
-/// What logins of a word are kept under, where it stands for no server that can be had.
+/// Returns the login key of a word that does not resolve to a server.
 pub fn key_of(session: &Session, word: &str) -> String {
     match (Url::parse(word), entry_of_file(word)) {
         (Ok(url), _) if is_address(word) => url.to_string(),
@@ -88,14 +96,14 @@ pub fn key_of(session: &Session, word: &str) -> String {
     }
 }
 
-/// The file and the name of `servers.json:name`.
+/// Splits `servers.json:name` into file and name.
 fn entry_of_file(word: &str) -> Option<(&str, &str)> {
     let (file, name) = word.rsplit_once(':')?;
     let is_file = FILES.iter().any(|ending| file.to_ascii_lowercase().ends_with(ending));
     (is_file && ServerName::new(name).is_ok()).then_some((file, name))
 }
 
-/// The server of this name in one of the project's own files: who names the file has not approved it by that.
+/// Finds the server in one of the project's own files: naming the file does not approve it.
 fn of_project<'a>(session: &'a Session, file: &str, name: &str) -> Result<Option<&'a Configured>, Failure> {
     let Ok(file) = session.surroundings.cwd.join(file).canonicalize() else { return Ok(None) };
     let is_this = |server: &&Configured| {
@@ -107,7 +115,7 @@ fn of_project<'a>(session: &'a Session, file: &str, name: &str) -> Result<Option
     Ok(config.servers.iter().chain(&config.beside).find(is_this))
 }
 
-/// A word as it may be repeated: an address without who logs in and what its query says.
+/// Returns a word safe to print: a URL without credentials and query values.
 pub fn shown_word(word: &str) -> String {
     match Url::parse(word) {
         Ok(url) if is_address(word) => Untrusted::new(shown_url(&url)).to_string(),
@@ -115,7 +123,7 @@ pub fn shown_word(word: &str) -> String {
     }
 }
 
-/// What one file configures, as if it had been given with `--config` and `--only-config`.
+/// Loads a single file, as with `--config` and `--only-config`.
 fn of_file(session: &Session, file: &str) -> Result<Configuration, Failure> {
     if !session.surroundings.cwd.join(Path::new(file)).is_file() {
         return Err(Failure::usage(format_args!("there is no file `{file}`")));
@@ -123,7 +131,7 @@ fn of_file(session: &Session, file: &str) -> Result<Configuration, Failure> {
     Ok(Configuration::new(ConfigArgs::only(file), &session.surroundings, Arc::clone(&session.console)))
 }
 
-/// Nobody has said which server is meant.
+/// Returns the failure of a command without a server.
 pub fn nowhere(session: &Session) -> Failure {
     if names(session).is_ok_and(|names| !names.is_empty()) {
         let failure = Failure::usage("no server was given");

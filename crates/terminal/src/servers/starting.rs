@@ -1,4 +1,4 @@
-//! A word on servers that are being started.
+//! Status line for servers that are starting.
 
 use std::time::Duration;
 
@@ -6,13 +6,13 @@ use tokio::time::Instant;
 
 use crate::session::Session;
 
-/// After this long a start is worth a word.
+/// Delay before the status line appears.
 const WORTH_A_WORD: Duration = Duration::from_millis(200);
-/// How often that word moves.
+/// Interval of the status line.
 const TICK: Duration = Duration::from_millis(100);
 const FRAMES: [char; 10] = ['⠋', '⠙', '⠹', '⠸', '⠼', '⠴', '⠦', '⠧', '⠇', '⠏'];
 
-/// Waits for something; meanwhile, on a terminal, a line says what is being waited for and since when.
+/// Awaits a future. On a terminal, a status line shows the pending work and the elapsed time.
 pub async fn while_starting<T>(
     session: &Session,
     began: Instant,

@@ -1,4 +1,4 @@
-//! What a server logs, as lines of talk.
+//! Prints a server's log messages.
 
 use std::sync::Arc;
 
@@ -9,11 +9,11 @@ use wharf_wire::LogMessage;
 use crate::console::Console;
 use crate::style::{NAME, QUIET, paint};
 
-/// The most of a message that is shown, and of the name of what it comes from.
+/// Maximum characters of a message and of a logger name.
 const MESSAGE_SHOWN: usize = 1_000;
 const LOGGER_SHOWN: usize = 80;
 
-/// Shows each message on one line, with the server and the level.
+/// Prints each message on one line, with the server and the level.
 pub struct Logs(pub Arc<Console>);
 
 impl LogSink for Logs {
@@ -24,7 +24,7 @@ impl LogSink for Logs {
 
 fn line(server: &str, message: &LogMessage) -> String {
     let logger = message.logger.as_deref().map(|logger| format!(" {}", Untrusted::new(logger).shortened(LOGGER_SHOWN)));
-    // Most servers log texts, which read better without their quotes.
+    // Most servers log strings, which are shown without quotes.
     let text: Option<String> = serde_json::from_slice(message.data.as_bytes()).ok();
     let text = Untrusted::new(text.as_deref().unwrap_or(message.data.get()));
     let head = paint(QUIET, format!("{}{}:", message.level, logger.unwrap_or_default()));

@@ -1,4 +1,4 @@
-//! The person at the terminal, or what they said beforehand.
+//! Answers a server's questions, by prompting the user or from `--answer`.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -13,20 +13,20 @@ use crate::failure::Failure;
 use crate::question::{Asking, Opener, ask, from_answers, page_visited};
 use crate::session::Session;
 
-/// Whom questions go to.
+/// The elicitor of one-shot commands.
 #[derive(Clone)]
 pub struct Person {
     console: Arc<Console>,
     opener: Opener,
     allow_secrets: bool,
-    /// The values of `--answer`; with any of them nobody is asked.
+    /// Values of `--answer`. If there are any, the user is not prompted.
     answers: Arc<[String]>,
     cwd: PathBuf,
     misfit: mpsc::Sender<Failure>,
 }
 
 impl Person {
-    /// What does not fit its question is told to `misfit`.
+    /// Creates the elicitor. Sends a failure to `misfit` if an answer does not fit its question.
     pub fn new(session: &Session, answers: Vec<String>, allow_secrets: bool, misfit: mpsc::Sender<Failure>) -> Self {
         Self {
             console: session.console.clone(),
@@ -47,7 +47,7 @@ impl Person {
             Ok(answer) => answer,
             Err(failure) => match self.misfit.try_send(failure.about(server)) {
                 Err(TrySendError::Closed(_)) => ElicitAnswer::Cancel,
-                // The first one ends the command; there is no room for a second, and no need.
+                // The first failure ends the command. Later ones are dropped.
                 Ok(()) | Err(TrySendError::Full(_)) => std::future::pending().await,
             },
         }

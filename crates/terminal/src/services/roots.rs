@@ -8,11 +8,15 @@ use wharf_wire::Root;
 
 use crate::failure::Failure;
 
-/// Directories that exist, under their real names.
+/// Existing directories with their canonical paths.
 pub struct Roots(Vec<Root>);
 
 impl Roots {
-    /// Resolves directories against the working directory.
+    /// Resolves directories relative to the working directory.
+    ///
+    /// # Errors
+    ///
+    /// Fails if a path does not exist or is not a directory.
     pub fn find(directories: &[PathBuf], cwd: &Path) -> Result<Self, Failure> {
         directories.iter().map(|directory| root(&cwd.join(directory))).collect::<Result<_, _>>().map(Self)
     }
@@ -29,7 +33,7 @@ fn root(directory: &Path) -> Result<Root, Failure> {
         Failure::usage(format_args!("the root `{}` cannot be used: {reason}", directory.display()))
             .hint("give an existing directory with --root")
     };
-    // Without links in it, so that a server can compare it with the paths it works on.
+    // Resolve symbolic links, so that a server can compare the root with its own paths.
     let real = directory.canonicalize().map_err(|error| wrong(&error))?;
     if !real.is_dir() {
         return Err(wrong(&"it is not a directory"));

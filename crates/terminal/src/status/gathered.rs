@@ -1,4 +1,4 @@
-//! What is configured and what a host knows of it, put together: a row for each server.
+//! Combines the configuration and the host's state into one row per server.
 
 use std::sync::Arc;
 use std::time::SystemTime;
@@ -12,19 +12,19 @@ use crate::configured::problems_of;
 use crate::failure::{Failure, Kind};
 use crate::session::Session;
 
-/// What rows are made of.
+/// Inputs of the rows.
 pub struct Gathered<'a> {
     pub session: &'a Session,
     pub config: &'a Config,
     pub host: &'a Host,
     pub entries: &'a [ServerEntry],
-    /// Why servers that are switched on cannot be had as they are written.
+    /// Reasons why enabled servers cannot be resolved.
     pub failures: &'a [(String, Arc<Failure>)],
-    /// The servers that are wanted; all where there are none.
+    /// Servers to show; empty for all.
     pub ids: &'a [String],
 }
 
-/// One server, as it is shown.
+/// State of one server, as shown.
 pub struct Row {
     pub id: String,
     pub transport: &'static str,
@@ -39,18 +39,18 @@ pub struct Row {
     pub failure: Option<Arc<Failure>>,
     pub last_connected_at: Option<SystemTime>,
     pub restarts: u32,
-    /// What else is not as it should be; escaped.
+    /// Other problems, escaped.
     pub notes: Vec<String>,
 }
 
-/// How much it offers.
+/// Numbers of offered items.
 pub struct Counts {
     pub tools: usize,
     pub resources: usize,
     pub prompts: usize,
 }
 
-/// A row for each server, and for each entry of a project that waits for an approval.
+/// Returns a row for each server, and for each project entry that awaits approval.
 pub fn gather(parts: &Gathered<'_>) -> Vec<Row> {
     let waits = |server: &&Configured| server.admission() == Admission::Unapproved;
     let beside = parts.config.beside.iter().filter(waits);
@@ -93,7 +93,8 @@ fn row(parts: &Gathered<'_>, server: &Configured) -> Row {
     row
 }
 
-/// Fills in why the host does not know a server. Where nothing is wrong with it, its secrets are being looked up.
+/// Fills in the failure of a server that the host does not have. Without a failure, its secrets are still being
+/// resolved.
 fn absent(row: &mut Row, parts: &Gathered<'_>) {
     match parts.failures.iter().find(|(id, _)| *id == row.id) {
         Some((_, why)) => row.failure = Some(Arc::clone(why)),
@@ -101,7 +102,7 @@ fn absent(row: &mut Row, parts: &Gathered<'_>) {
     }
 }
 
-/// How a server is spoken to, in a word.
+/// Returns the transport as a word.
 fn transport(server: &Configured) -> &'static str {
     match server.described.as_ref().map(|described| &described.reach) {
         Ok(Reach::Stdio(_)) => "stdio",
@@ -111,7 +112,7 @@ fn transport(server: &Configured) -> &'static str {
     }
 }
 
-/// Fills in what the host knows.
+/// Fills in the host's state of the server.
 fn known(row: &mut Row, parts: &Gathered<'_>, status: &ServerStatus) {
     row.state = status.state;
     row.since = Some(status.since);
@@ -138,7 +139,7 @@ fn known(row: &mut Row, parts: &Gathered<'_>, status: &ServerStatus) {
     }
 }
 
-/// What a person is told of a server's trouble.
+/// Converts the last error of a server to a failure.
 fn failure(trouble: &Trouble, id: &str, entry: Option<&ServerEntry>, around: &Surroundings) -> Failure {
     let failure = match (trouble, entry) {
         (Trouble::NotConnected(error), Some(entry)) => {
@@ -154,7 +155,7 @@ fn failure(trouble: &Trouble, id: &str, entry: Option<&ServerEntry>, around: &Su
     failure.about(id)
 }
 
-/// The worst of what is wrong with servers that should be there.
+/// Returns the worst kind of failure among the servers that should be available.
 pub fn worst(rows: &[Row], are_named: bool) -> Option<Kind> {
     let should_be = |row: &&Row| !matches!(row.state, State::Ready | State::Idle | State::Disabled | State::Unapproved);
     let wrong = rows.iter().filter(should_be).map(|row| row.failure.as_ref().map_or(Kind::Unreachable, |why| why.kind));
@@ -162,7 +163,7 @@ pub fn worst(rows: &[Row], are_named: bool) -> Option<Kind> {
     worst_of(wrong.chain(unapproved))
 }
 
-/// The worst kind of these.
+/// Returns the worst of these kinds.
 pub fn worst_of(kinds: impl IntoIterator<Item = Kind>) -> Option<Kind> {
     let rank = |kind: &Kind| match kind.code() {
         3 => 4,

@@ -1,4 +1,4 @@
-//! Rows as people and programs see them.
+//! Formats status rows as a table or as JSON.
 
 use serde::Serialize;
 use wharf::State;
@@ -24,7 +24,7 @@ const HEAD: [(&str, Side); 7] = [
     ("SINCE", Side::Left),
 ];
 
-/// A line for each server, and under one that is in trouble what is wrong and what to do.
+/// Formats a line per server. A server with a problem also gets its error and a hint.
 pub fn table(rows: &[Row], width: Option<usize>) -> String {
     let cells: Vec<[String; 7]> = rows.iter().map(cells).collect();
     let shown = columns(HEAD, &cells, width, dress);
@@ -52,7 +52,7 @@ fn cells(row: &Row) -> [String; 7] {
     ]
 }
 
-/// A mark and the word.
+/// Returns the symbol and the word of a state.
 pub fn state(state: State) -> String {
     let mark = match state {
         State::Ready => "✓",
@@ -72,7 +72,7 @@ fn dress(column: usize, cell: &str) -> String {
     }
 }
 
-/// A mark and its word in the style of the mark.
+/// Styles a state by its symbol.
 pub fn dressed(state: &str) -> String {
     let style = match state.chars().next() {
         Some('✓') => GOOD,
@@ -95,7 +95,7 @@ fn beneath(row: &Row) -> Vec<String> {
     lines
 }
 
-/// The document of all rows.
+/// JSON document of all rows.
 #[derive(Serialize)]
 pub struct StatusDocument<'a> {
     schema: u32,
@@ -161,7 +161,7 @@ pub fn item(row: &Row) -> StatusItem<'_> {
     }
 }
 
-/// A server in a line, for whoever reads lines: `git · ready, 13 tools`.
+/// Formats a server on one line, as in `git · ready, 13 tools`.
 pub fn line(row: &Row) -> String {
     let tools = row.counts.as_ref().filter(|_| row.state == State::Ready);
     let tools = tools.map(|counts| format!(", {}", Counted(counts.tools, "tool"))).unwrap_or_default();

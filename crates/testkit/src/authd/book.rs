@@ -1,4 +1,4 @@
-//! What the authorization servers remember: clients, codes, tokens and how often each was presented.
+//! State of the authorization servers: clients, codes, tokens and the use of each.
 
 use std::collections::{HashMap, HashSet};
 
@@ -6,50 +6,50 @@ use super::ledger::Site;
 use super::random::hex;
 use super::switches::{ClientAuth, Rotation};
 
-/// How often things happened.
+/// Event counters.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, serde::Serialize)]
 pub struct Counts {
     /// Clients registered.
     pub registrations: u64,
-    /// Visits to the login page that ended in a code.
+    /// Visits to the login page that resulted in a code.
     pub authorizations: u64,
-    /// Requests to refresh, granted or not.
+    /// Refresh requests, granted or not.
     pub refreshes: u64,
-    /// Refresh tokens that gave way to new ones.
+    /// Refresh tokens replaced by new ones.
     pub rotations: u64,
-    /// Presentations of a refresh token that had been used up, or was just being presented by somebody else.
+    /// Presentations of a refresh token that was already used, or that another request was presenting.
     pub reused: u64,
-    /// Those of them that came while an earlier one, whose sender still waited, had not been answered yet.
+    /// Reuses during a pending presentation with a sender that was still connected.
     pub concurrent: u64,
-    /// Those of them that came although the tokens of the earlier answer had been used: nobody was killed, it is a bug.
+    /// Reuses although the tokens of the earlier response were used: a client bug, not explained by a killed process.
     pub stale: u64,
-    /// Clients and refresh tokens shown to an authorization server that had not issued them.
+    /// Clients and refresh tokens presented to an authorization server that did not issue them.
     pub strays: u64,
-    /// Tokens given back.
+    /// Tokens revoked.
     pub revocations: u64,
-    /// Requests that the protected server answered with 401.
+    /// Requests the protected server answered with 401.
     pub refusals: u64,
 }
 
-/// A client as an authorization server knows it.
+/// A client registered at an authorization server.
 #[derive(Clone)]
 pub(super) struct Client {
     pub secret: Option<String>,
     pub auth: ClientAuth,
-    /// None where any will do.
+    /// `None` accepts any address.
     pub redirect_uris: Option<Vec<String>>,
     pub expires_at: u64,
 }
 
-/// Whose a code or token is, and what for.
+/// The owner of a code or token, and its scope.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Holder {
     pub site: Site,
     pub client: String,
     pub scope: String,
-    /// The thumbprint of the key it is bound to.
+    /// Thumbprint of the key the token is bound to.
     pub key: Option<String>,
-    /// All that came from one login.
+    /// Id shared by all tokens of one login.
     pub family: u64,
 }
 
@@ -60,7 +60,7 @@ pub(super) struct Code {
     pub challenge: String,
 }
 
-/// A login on another device.
+/// A pending device login.
 pub(super) struct DeviceLogin {
     pub holder: Holder,
     pub questions: u32,
@@ -74,16 +74,16 @@ struct Access {
 
 struct Refresh {
     holder: Holder,
-    /// How many presentations have not been answered yet.
+    /// Number of presentations that are not yet answered.
     under_way: u32,
-    /// How many of them count as concurrent.
+    /// Number of them counted as concurrent.
     overlaps: u64,
-    /// The tokens that took its place.
+    /// The tokens that replaced this one.
     successor: Option<(String, String)>,
     was_shown: bool,
 }
 
-/// A pair of tokens.
+/// An access token and an optional refresh token.
 pub(super) struct Pair {
     pub access: String,
     pub refresh: Option<String>,
@@ -94,13 +94,13 @@ pub(super) struct Book {
     pub clients: HashMap<(Site, String), Client>,
     pub codes: HashMap<String, Code>,
     pub devices: HashMap<String, DeviceLogin>,
-    /// Statements that may be exchanged for tokens.
+    /// Assertions that may be exchanged for tokens.
     pub assertions: HashSet<String>,
-    /// The ids of proofs that have been shown.
+    /// Ids of proofs already used.
     pub proofs: HashSet<String>,
     pub counts: Counts,
     pub secrets: Vec<String>,
-    /// Goes up whenever access tokens expire.
+    /// Incremented when access tokens expire.
     pub expiries: u64,
     accesses: HashMap<String, Access>,
     refreshes: HashMap<String, Refresh>,
@@ -109,7 +109,7 @@ pub(super) struct Book {
 }
 
 impl Book {
-    /// A new secret of a kind, remembered as one that must not turn up anywhere.
+    /// Creates a secret of a kind and records it as one that must not leak.
     pub fn secret(&mut self, kind: &str) -> String {
         let secret = format!("{kind}-{}", hex(20));
         self.secrets.push(secret.clone());
@@ -121,7 +121,7 @@ impl Book {
         self.families
     }
 
-    /// New tokens for a holder.
+    /// Issues tokens for an owner.
     pub fn issue(&mut self, holder: &Holder, with_refresh: bool) -> Pair {
         let access = self.secret("access");
         self.accesses.insert(access.clone(), Access { holder: holder.clone(), is_live: true, uses: 0 });
@@ -134,7 +134,7 @@ impl Book {
         Pair { access, refresh }
     }
 
-    /// Notes that a refresh token has arrived; [`Book::answered`] ends it.
+    /// Records the arrival of a refresh token; [`Book::answered`] ends the presentation.
     pub fn presented(&mut self, token: &str) {
         self.counts.refreshes += 1;
         let Some(refresh) = self.refreshes.get_mut(token) else { return };
@@ -147,8 +147,8 @@ impl Book {
         self.counts.stale += u64::from(successor.is_some_and(|successor| self.was_used(&successor)));
     }
 
-    /// Notes that whoever presented it is about to be answered. One who left without waiting for it, because it was
-    /// killed, has presented nothing at the same time as anybody.
+    /// Records that a presentation is about to be answered. A sender that disconnected early, because it was killed, is
+    /// not counted as concurrent.
     pub fn answered(&mut self, token: &str, has_left: bool) {
         let Some(refresh) = self.refreshes.get_mut(token) else { return };
         refresh.under_way -= 1;
@@ -161,8 +161,8 @@ impl Book {
         }
     }
 
-    /// The holder of a refresh token, where it may be used by this client. One that was used up takes all that came
-    /// from the same login with it.
+    /// Returns the owner of a refresh token if this client may use it. A token that was already used invalidates its
+    /// whole family.
     pub fn redeem(&mut self, token: &str, site: Site, client: &str) -> Option<Holder> {
         let refresh = self.refreshes.get(token)?;
         let holder = refresh.holder.clone();
@@ -174,7 +174,7 @@ impl Book {
         fits.then_some(holder)
     }
 
-    /// The next tokens for a refresh token that was redeemed.
+    /// Issues the next tokens for a redeemed refresh token.
     pub fn renew(&mut self, token: &str, holder: &Holder, rotation: Rotation) -> Pair {
         let mut pair = self.issue(holder, rotation == Rotation::SingleUse);
         match (rotation, self.refreshes.get_mut(token), &pair.refresh) {
@@ -188,7 +188,7 @@ impl Book {
         pair
     }
 
-    /// The holder of an access token that is still good, which is then used once more.
+    /// Returns the owner of a valid access token and counts the use.
     pub fn admit(&mut self, token: &str, most_uses: Option<u64>) -> Option<Holder> {
         let access = self.accesses.get_mut(token)?;
         let is_good = access.is_live && most_uses.is_none_or(|most| access.uses < most);
@@ -207,7 +207,7 @@ impl Book {
         self.dead.extend(1..=self.families);
     }
 
-    /// Takes a token back; a refresh token takes its whole family with it.
+    /// Revokes a token; a refresh token revokes its whole family.
     pub fn revoke(&mut self, token: &str) {
         self.counts.revocations += 1;
         if let Some(access) = self.accesses.get_mut(token) {

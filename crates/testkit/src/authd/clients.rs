@@ -1,4 +1,4 @@
-//! Clients: registering them (RFC 7591), and finding out which one asks for tokens.
+//! Client registration (RFC 7591) and client authentication at the token endpoint.
 
 use std::time::{SystemTime, UNIX_EPOCH};
 
@@ -16,7 +16,7 @@ use super::switches::{ClientAuth, Registration};
 
 const SIGNED: &str = "urn:ietf:params:oauth:client-assertion-type:jwt-bearer";
 
-/// How a request says who it is from.
+/// The client credentials of a request.
 struct Presented {
     id: String,
     secret: Option<String>,
@@ -46,7 +46,7 @@ impl Exchange<'_> {
         let mut book = locked(&self.shared.book);
         book.counts.registrations += 1;
         let is_secret = matches!(auth, ClientAuth::Basic | ClientAuth::Post);
-        // Such characters show who forgets to percent-encode (RFC 6749, 2.3.1).
+        // These characters reveal a client that does not percent-encode (RFC 6749, 2.3.1).
         let secret = is_secret.then(|| book.secret("secret:/+%"));
         let client =
             Client { secret, auth, redirect_uris: Some(redirect_uris), expires_at: self.switches.secret_expires_at };
@@ -55,14 +55,14 @@ impl Exchange<'_> {
         (id, client)
     }
 
-    /// Whether a client of this id is known here, and may be sent back to this address.
+    /// Reports whether a client with this id is registered and may use this redirect address.
     pub fn may_visit(&self, id: &str, redirect_uri: &str) -> bool {
         self.known(id).is_some_and(|client| {
             client.redirect_uris.is_none_or(|uris| uris.iter().any(|known| is_same(known, redirect_uri)))
         })
     }
 
-    /// The id of the client that asks for tokens, where it has proven to be that.
+    /// Returns the id of the authenticated client.
     pub fn client(&self) -> Result<String, Answer> {
         let refused = || Answer::error(401, "invalid_client").with("WWW-Authenticate", "Basic");
         let presented = self.presented().ok_or_else(refused)?;
@@ -98,7 +98,7 @@ impl Exchange<'_> {
         Some(Presented { id: self.field("client_id")?.to_owned(), secret, auth })
     }
 
-    /// The client that has signed a statement about itself for us (RFC 7523): for the issuer, not the endpoint.
+    /// Authenticates a client by a signed assertion (RFC 7523). The audience is the issuer, not the endpoint.
     fn signed(&self) -> Option<Presented> {
         let statement = Statement::read(self.field("client_assertion")?)?;
         let given = &self.shared.given;
@@ -119,7 +119,7 @@ fn describe(document: &mut Value, id: &str, client: &Client) {
     }
 }
 
-/// The same address; on loopback with any port (RFC 8252, 7.3).
+/// Compares redirect addresses; on loopback the port is ignored (RFC 8252, 7.3).
 fn is_same(known: &str, asked: &str) -> bool {
     let without_port = |uri: &str| {
         let rest = uri.strip_prefix("http://127.0.0.1").or_else(|| uri.strip_prefix("http://localhost"))?;
@@ -128,7 +128,7 @@ fn is_same(known: &str, asked: &str) -> bool {
     known == asked || without_port(known).is_some_and(|path| without_port(asked) == Some(path))
 }
 
-/// Whether this second of Unix time has passed; 0 never does.
+/// Reports whether this Unix time has passed; 0 never passes.
 fn has_passed(second: u64) -> bool {
     let now = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |time| time.as_secs());
     second != 0 && second <= now

@@ -1,4 +1,4 @@
-//! Logging in on another device (RFC 8628). Nobody is at the other device: it goes as the switch says.
+//! Device login (RFC 8628). No user takes part: the outcome is set by a switch.
 
 use serde_json::json;
 
@@ -10,7 +10,7 @@ use super::random::hex;
 use super::switches::DeviceEnd;
 
 impl Exchange<'_> {
-    /// Gives out a code for this device and one for the person.
+    /// Issues a device code and a user code.
     pub fn begin_device_login(&self) -> Answer {
         let client = match self.client() {
             Ok(client) => client,
@@ -36,7 +36,7 @@ impl Exchange<'_> {
         )
     }
 
-    /// Answers the question whether the person has logged in yet.
+    /// Answers a poll for the outcome of the login.
     pub fn ask_device(&self, client: &str, key: Option<String>) -> Result<Answer, Answer> {
         let refused = |code| Err(Answer::error(400, code));
         let mut book = locked(&self.shared.book);

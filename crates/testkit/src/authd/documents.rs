@@ -1,4 +1,4 @@
-//! The documents by which clients find their way: the server's description, the authorization server's metadata.
+//! Discovery documents: protected-resource metadata and authorization-server metadata.
 
 use serde_json::{Value, json};
 
@@ -7,14 +7,14 @@ use super::http::Answer;
 use super::ledger::Site;
 use super::switches::{Description, Document, Dpop, Metadata, Registration, Revocation};
 
-/// Where redirected documents are, at the second issuer.
+/// Path of redirected documents, at the second issuer.
 const ELSEWHERE: &str = "/elsewhere";
-/// Where the server's description is when only the challenge says so.
+/// Path of the resource metadata if only the challenge names it.
 const OWN_PLACE: &str = "/about/this-resource.json";
 const WELL_KNOWN_RESOURCE: &str = "/.well-known/oauth-protected-resource";
 
 impl Exchange<'_> {
-    /// The document at the address that was asked, if there is one.
+    /// Returns the document at the requested path, if any.
     pub fn document(&self) -> Option<Answer> {
         if self.request.method != "GET" {
             return None;
@@ -33,7 +33,7 @@ impl Exchange<'_> {
         }
     }
 
-    /// Where the challenge says that the description is.
+    /// Returns the metadata URL for the challenge.
     pub fn challenged_description(&self) -> Option<String> {
         (self.switches.description == Description::Header)
             .then(|| format!("{}{OWN_PLACE}", self.shared.origins().server))
@@ -112,7 +112,7 @@ impl Exchange<'_> {
         document
     }
 
-    /// A document, spoilt as it is to be.
+    /// Applies the configured defect to a document.
     fn spoilt(&self, mut document: Value, fault: &Document, elsewhere: &str) -> Answer {
         match fault {
             Document::Good => {}

@@ -1,4 +1,4 @@
-//! One request and where it goes. Each subject has a module that answers for it.
+//! Routing of one request to the module that answers it.
 
 use super::http::{self, Answer, field};
 use super::ledger::{Site, locked};
@@ -14,9 +14,9 @@ pub(super) struct Exchange<'a> {
     pub request: &'a Request,
     pub query: Fields,
     pub form: Fields,
-    /// As they were when the request arrived.
+    /// Snapshot from the arrival of the request.
     pub switches: Switches,
-    /// The refresh token that this request used up.
+    /// The refresh token that this request used.
     pub rotated: Option<Rotated>,
 }
 
@@ -54,17 +54,17 @@ impl<'a> Exchange<'a> {
         }
     }
 
-    /// The value of a field of the form.
+    /// Returns a field of the form.
     pub fn field(&self, name: &str) -> Option<&str> {
         field(&self.form, name)
     }
 
-    /// The issuer that was asked.
+    /// Returns the issuer at the requested site.
     pub fn issuer(&self) -> String {
         self.shared.issuer(self.site)
     }
 
-    /// The thumbprint of the key that the request proves to have; none where it brings no proof and needs none.
+    /// Returns the thumbprint of the key proven by the request; `None` if it has no proof and needs none.
     pub fn proven_key(&self, token: Option<&str>) -> Result<Option<String>, Flaw> {
         let proof = match (self.request.header("dpop"), self.switches.dpop) {
             (None, Dpop::No) => return Ok(None),
@@ -80,7 +80,7 @@ impl<'a> Exchange<'a> {
         if is_new { Ok(Some(proven.key)) } else { Err(Flaw::Invalid) }
     }
 
-    /// Adds the nonce to an answer, where proofs need one.
+    /// Adds the nonce to a response if proofs need one.
     pub fn with_nonce(&self, answer: Answer) -> Answer {
         if self.switches.dpop == Dpop::Nonce {
             answer.with("DPoP-Nonce", locked(&self.shared.nonce).clone())

@@ -1,4 +1,4 @@
-//! HTTP/1.1 by hand, as much as OAuth needs of it: fields of requests, and answers.
+//! Minimal HTTP/1.1 for OAuth: request fields and responses.
 
 use std::fmt::Write as _;
 use std::io::{self, Write};
@@ -7,43 +7,43 @@ use serde_json::{Value, json};
 
 use crate::request::{Fields, Request};
 
-/// The fields of a request's query.
+/// Returns the fields of a request's query.
 pub(super) fn query(request: &Request) -> Fields {
     request.target.split_once('?').map_or_else(Fields::new, |(_, query)| fields(query))
 }
 
-/// The fields of the form in a request's body, or none.
+/// Returns the fields of a form body; empty for other bodies.
 pub(super) fn form(request: &Request) -> Fields {
     let is_form = request.header("content-type").is_some_and(|kind| kind.starts_with("application/x-www-form"));
     if is_form { fields(&String::from_utf8_lossy(&request.body)) } else { Fields::new() }
 }
 
-/// The value of a field.
+/// Returns the value of a field.
 pub(super) fn field<'a>(fields: &'a [(String, String)], name: &str) -> Option<&'a str> {
     fields.iter().find(|(key, _)| key == name).map(|(_, value)| value.as_str())
 }
 
-/// What a request comes to.
+/// The response to a request.
 pub(super) enum Answer {
     Whole(Whole),
-    /// No word until the peer has left.
+    /// No response until the peer disconnects.
     Silence,
-    /// The connection ends without a word.
+    /// The connection closes without a response.
     Cut,
-    /// A stream of events: these, then whatever [`Ending`] says.
+    /// An event stream: these events, then [`Ending`].
     Events(Vec<Value>, Ending),
 }
 
-/// How a stream of events ends.
+/// The end of an event stream.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Ending {
-    /// In the middle: the connection closes.
+    /// The connection closes mid-stream.
     Broken,
-    /// Not before the tokens of its time have expired; then in order.
+    /// The stream ends regularly after the current tokens expire.
     WithTokens,
 }
 
-/// An answer of one piece.
+/// A response with a complete body.
 pub(super) struct Whole {
     pub status: u16,
     pub headers: Vec<(&'static str, String)>,
@@ -60,7 +60,7 @@ impl Answer {
         Answer::Whole(Whole { status, headers, body: body.into() })
     }
 
-    /// A refusal as OAuth writes it.
+    /// Returns an OAuth error response.
     pub fn error(status: u16, code: &str) -> Answer {
         Answer::json(status, &json!({ "error": code, "error_description": format!("authd says {code}") }))
     }
@@ -73,7 +73,7 @@ impl Answer {
         Answer::empty(302).with("Location", location)
     }
 
-    /// The same with one more header; answers that are not of one piece have none.
+    /// Adds a header; other variants than [`Answer::Whole`] have none.
     pub fn with(mut self, name: &'static str, value: impl Into<String>) -> Answer {
         if let Answer::Whole(whole) = &mut self {
             whole.headers.push((name, value.into()));
@@ -93,17 +93,17 @@ impl Whole {
     }
 }
 
-/// Begins a stream of events.
+/// Starts an event stream.
 pub(super) fn begin_events(stream: &mut impl Write) -> io::Result<()> {
     stream.write_all(b"HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nTransfer-Encoding: chunked\r\n\r\n")
 }
 
-/// Sends bytes as one chunk of it.
+/// Sends text as one chunk of the stream.
 pub(super) fn chunk(stream: &mut impl Write, text: &str) -> io::Result<()> {
     stream.write_all(format!("{:x}\r\n{text}\r\n", text.len()).as_bytes())
 }
 
-/// Writes text so that it can stand in a query.
+/// Percent-encodes text for a query.
 pub(super) fn encoded(text: &str) -> String {
     text.bytes().fold(String::new(), |mut written, byte| {
         if byte.is_ascii_alphanumeric() || b"-._~".contains(&byte) {
@@ -115,7 +115,7 @@ pub(super) fn encoded(text: &str) -> String {
     })
 }
 
-/// Reads what [`encoded`] wrote, with `+` for a blank.
+/// Decodes text encoded by [`encoded`], with `+` for a space.
 pub(super) fn decoded(text: &str) -> String {
     let mut bytes = Vec::new();
     let mut rest = text.as_bytes();

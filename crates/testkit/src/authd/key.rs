@@ -1,4 +1,4 @@
-//! A key that signs: for a client that proves itself by one, and for tests that speak as a client.
+//! Signing keys: for clients that authenticate by key, and for tests that act as a client.
 
 use aws_lc_rs::rand::SystemRandom;
 use aws_lc_rs::signature::{ECDSA_P256_SHA256_FIXED_SIGNING, EcdsaKeyPair, KeyPair as _};
@@ -13,7 +13,7 @@ pub struct Key {
 }
 
 impl Key {
-    /// Makes one.
+    /// Generates a key.
     #[expect(clippy::new_without_default, reason = "no two are the same")]
     pub fn new() -> Key {
         let key = rcgen::KeyPair::generate().expect("the system has random bytes");
@@ -21,29 +21,29 @@ impl Key {
         Key { pair: pair.expect("rcgen makes keys of P-256"), pem: key.serialize_pem() }
     }
 
-    /// The private key: PKCS #8 in PEM.
+    /// Returns the private key: PKCS #8 in PEM.
     pub fn pem(&self) -> &str {
         &self.pem
     }
 
-    /// The public key as a member of a JWK set.
+    /// Returns the public key as a JWK.
     pub fn jwk(&self) -> Value {
         let point = self.point();
         let [x, y] = [&point[1..33], &point[33..]].map(|half| URL_SAFE_NO_PAD.encode(half));
         json!({ "kty": "EC", "crv": "P-256", "x": x, "y": y })
     }
 
-    /// A signed statement with these claims, as a client makes one about itself.
+    /// Returns a signed JWT with these claims, as in a client assertion.
     pub fn statement(&self, claims: &Value) -> String {
         self.sign(&json!({ "typ": "JWT", "alg": "ES256" }), claims)
     }
 
-    /// A proof of having the key, with these claims.
+    /// Returns a DPoP proof with these claims.
     pub fn proof(&self, claims: &Value) -> String {
         self.sign(&json!({ "typ": "dpop+jwt", "alg": "ES256", "jwk": self.jwk() }), claims)
     }
 
-    /// The public key as X9.62 writes it, uncompressed.
+    /// Returns the public key as an uncompressed X9.62 point.
     pub(super) fn point(&self) -> &[u8] {
         self.pair.public_key().as_ref()
     }

@@ -1,4 +1,4 @@
-//! Everything that arrived, in order, and waiting for what has not arrived yet.
+//! A record of all requests in order, and waiting for future ones.
 
 use std::future::{Future, poll_fn};
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -10,34 +10,34 @@ use serde_json::Value;
 use super::http::{self, field};
 use crate::request::{Fields, Request};
 
-/// Which of the listeners.
+/// One of the listeners.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Site {
-    /// The protected server, and everything else where both are at one origin.
+    /// The protected server, and the issuer too if both share one origin.
     Server,
     /// The authorization server.
     Issuer,
-    /// The authorization server that the first one's users are moved to; also where documents are redirected to.
+    /// The second authorization server, for issuer moves; also the target of document redirects.
     Second,
 }
 
-/// A request that arrived.
+/// A received request.
 #[derive(Clone, Debug, Serialize)]
 pub struct Seen {
-    /// Where.
+    /// The listener that received it.
     pub site: Site,
     /// `GET`, `POST` and so on.
     pub method: String,
-    /// The path, as it came.
+    /// Path as received.
     pub path: String,
-    /// The fields of the query.
+    /// Fields of the query.
     pub query: Fields,
-    /// The fields of the body, where it is a form.
+    /// Fields of a form body.
     pub form: Fields,
-    /// The headers, names in lower case.
+    /// Headers, names in lower case.
     pub headers: Fields,
-    /// The body, where it is JSON.
+    /// Body, if it is JSON.
     pub json: Value,
 }
 
@@ -54,22 +54,22 @@ impl Seen {
         }
     }
 
-    /// The value of a field of the form or the query.
+    /// Returns a field of the form or the query.
     pub fn field(&self, name: &str) -> Option<&str> {
         field(&self.form, name).or_else(|| field(&self.query, name))
     }
 
-    /// The value of a header, by its name in lower case.
+    /// Returns a header by its lower-case name.
     pub fn header(&self, name: &str) -> Option<&str> {
         field(&self.headers, name)
     }
 
-    /// Whether it asks for tokens by this grant: `refresh_token`, `authorization_code`, or one with a long name.
+    /// Reports whether it is a token request with this grant: `refresh_token`, `authorization_code`, or a grant URN.
     pub fn is_grant(&self, grant: &str) -> bool {
         field(&self.form, "grant_type") == Some(grant)
     }
 
-    /// Whether it is this request of the Model Context Protocol.
+    /// Reports whether it is this MCP request.
     pub fn is_request(&self, method: &str) -> bool {
         self.json["method"] == method
     }
@@ -97,7 +97,7 @@ impl Ledger {
         locked(&self.inner).seen.clone()
     }
 
-    /// The request of this kind that makes so many of them, once it has arrived. Runs on any runtime, or none.
+    /// Waits for the `count`-th matching request and returns it. Works on any runtime, or none.
     pub fn nth(&self, count: usize, wanted: impl Fn(&Seen) -> bool) -> impl Future<Output = Seen> {
         poll_fn(move |context| {
             let mut inner = locked(&self.inner);
@@ -110,7 +110,8 @@ impl Ledger {
     }
 }
 
-/// A panic elsewhere fails its own test; what was recorded before is still true.
+/// Locks a mutex and ignores poisoning: a panic in another thread fails its own test, and the recorded data is still
+/// valid.
 pub(super) fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

@@ -1,9 +1,8 @@
-//! An authorization server and the protected MCP server behind it, with a switch for everything that can go wrong
-//! between them (O01–O20).
+//! An authorization server and its protected MCP server, with a switch for every fault between them (O01–O20).
 //!
-//! Both run on threads of this process and end when the [`Authd`] is dropped; [`run`] puts them into a process of their
-//! own. Time plays no part: tokens are refused when a test says so, or after so many uses. Every request is recorded
-//! before it is answered.
+//! Both run on threads of this process and stop when the [`Authd`] is dropped; [`run`] runs them in a separate process.
+//! Time is not involved: tokens expire on request or after a number of uses. Every request is recorded before it is
+//! answered.
 
 mod book;
 mod clients;
@@ -43,15 +42,15 @@ use crate::below::Endpoint;
 use ledger::locked;
 use serving::{Origins, Shared};
 
-/// The two servers, and a second authorization server that users can be moved to.
+/// The two servers, and a second authorization server for issuer moves.
 pub struct Authd {
     shared: Arc<Shared>,
-    /// Dropped to end every connection.
+    /// Dropped to close every connection.
     _endpoints: [Endpoint; 3],
 }
 
 impl Authd {
-    /// Starts them on `127.0.0.1` and ports of the system's choice.
+    /// Starts the servers on `127.0.0.1` and free ports.
     pub fn start(switches: Switches) -> io::Result<Authd> {
         let shared = Arc::new(Shared::new(switches));
         let open = |site| {
@@ -64,62 +63,62 @@ impl Authd {
         Ok(Authd { shared, _endpoints: endpoints })
     }
 
-    /// The address of the protected server.
+    /// Returns the URL of the protected server.
     pub fn server_url(&self) -> String {
         self.shared.server_url()
     }
 
-    /// The issuer that the server's description names now.
+    /// Returns the issuer currently named by the server's metadata.
     pub fn issuer(&self) -> String {
         self.shared.issuer(self.shared.current_site())
     }
 
-    /// What the server calls itself: the `resource` that tokens are asked for.
+    /// Returns the server's `resource` identifier for token requests.
     pub fn resource(&self) -> String {
         self.shared.resource()
     }
 
-    /// Everything that has arrived, in order.
+    /// Returns all received requests, in order.
     pub fn seen(&self) -> Vec<Seen> {
         self.shared.ledger.seen()
     }
 
-    /// The first request of this kind, once it has arrived.
+    /// Waits for the first matching request.
     pub fn await_seen(&self, wanted: impl Fn(&Seen) -> bool) -> impl Future<Output = Seen> {
         self.await_count(1, wanted)
     }
 
-    /// The request of this kind that makes so many of them, once it has arrived.
+    /// Waits for the `count`-th matching request.
     pub fn await_count(&self, count: usize, wanted: impl Fn(&Seen) -> bool) -> impl Future<Output = Seen> {
         self.shared.ledger.nth(count, wanted)
     }
 
-    /// How often things happened.
+    /// Returns the event counters.
     pub fn counts(&self) -> Counts {
         locked(&self.shared.book).counts
     }
 
-    /// Every code, token and secret that was given out, so that outputs can be searched for them.
+    /// Returns every issued code, token and secret, so that tests can search outputs for leaks.
     pub fn secrets(&self) -> Vec<String> {
         locked(&self.shared.book).secrets.clone()
     }
 
-    /// Turns switches while the servers run. Takes effect with the next request.
+    /// Changes switches at run time. Takes effect with the next request.
     pub fn change(&self, turn: impl FnOnce(&mut Switches)) {
         turn(&mut locked(&self.shared.switches));
     }
 
-    /// The id and secret of a client that was registered beforehand, at the first issuer.
+    /// Returns id and secret of a client pre-registered at the first issuer.
     pub fn given_client(&self) -> (String, String) {
         (self.shared.given.id.clone(), self.shared.given.secret.clone())
     }
 
-    /// The key of that client, for [`ClientAuth::Key`].
+    /// Returns the key of that client, for [`ClientAuth::Key`].
     pub fn client_key(&self) -> &Key {
         &self.shared.given.key
     }
 
-    /// A statement about the machine this runs on, which is good for tokens (SEP-1933).
+    /// Returns a workload assertion that can be exchanged for tokens (SEP-1933).
     pub fn workload_assertion(&self) -> String {
         let mut book = locked(&self.shared.book);
         let assertion = book.secret("workload");
@@ -127,66 +126,66 @@ impl Authd {
         assertion
     }
 
-    /// Where the enterprise's identity provider exchanges tokens (SEP-990).
+    /// Returns the token-exchange URL of the enterprise identity provider (SEP-990).
     pub fn identity_provider_url(&self) -> String {
         format!("{}/idp/token", self.shared.origins().issuer)
     }
 
-    /// A person's identity token from there.
+    /// Returns a user's identity token from that provider.
     pub fn id_token(&self) -> String {
         self.shared.given.id_token.clone()
     }
 
-    /// The server refuses every access token that was given out so far.
+    /// Makes the server reject all access tokens issued so far.
     pub fn expire_access_tokens(&self) {
         self.shared.expire();
     }
 
-    /// No token that was given out so far is good for anything.
+    /// Revokes all tokens issued so far.
     pub fn revoke_all(&self) {
         locked(&self.shared.book).revoke_all();
         self.shared.tokens_expired.notify_all();
     }
 
-    /// The server's description names the second authorization server, and the tokens of the first are refused.
+    /// Makes the server's metadata name the second authorization server, and rejects the tokens of the first.
     pub fn move_issuer(&self) {
         self.shared.move_issuer();
     }
 
-    /// Calls need a token of this scope.
+    /// Requires a token with this scope for calls.
     pub fn require_scope(&self, scope: &str) {
         self.change(|switches| switches.step_up = StepUp::Needs(scope.to_owned()));
     }
 
-    /// The authorization servers forget every client.
+    /// Deletes all registered clients.
     pub fn delete_client(&self) {
         locked(&self.shared.book).clients.clear();
     }
 
-    /// Proofs need another nonce from now on.
+    /// Requires a new nonce in proofs from now on.
     pub fn renew_nonce(&self) {
         *locked(&self.shared.nonce) = random::hex(8);
     }
 
-    /// Holds back every answer of the token endpoint, before anything is changed, until [`Authd::open_gate`].
+    /// Holds all responses of the token endpoint, before any state change, until [`Authd::open_gate`].
     pub fn close_gate(&self) {
         self.shared.gate.set(true);
     }
 
-    /// Lets them go.
+    /// Releases held responses.
     pub fn open_gate(&self) {
         self.shared.gate.set(false);
     }
 
-    /// Is told when a refresh token has been used up, and again when the answer has been written. The server waits for
-    /// it both times.
+    /// Sets a hook that is called after a refresh token was used, and again after the response was written. The server
+    /// waits for the hook both times.
     pub fn on_rotation(&self, hook: impl Fn(&Rotated) + Send + Sync + 'static) {
         *locked(&self.shared.hook) = Some(Arc::new(hook));
     }
 }
 
 impl Drop for Authd {
-    /// Lets everybody go who waits inside; the endpoints then end the connections.
+    /// Releases waiting requests; the endpoints then close the connections.
     fn drop(&mut self) {
         self.open_gate();
         self.revoke_all();

@@ -1,4 +1,4 @@
-//! The login page: nobody is asked anything, and the answer comes at once unless a switch says otherwise.
+//! The login page. It needs no user, and responds immediately unless a switch says otherwise.
 
 use super::book::{Code, Holder};
 use super::exchange::Exchange;
@@ -7,7 +7,7 @@ use super::ledger::locked;
 use super::switches::{Iss, Page};
 
 impl Exchange<'_> {
-    /// Sends the person back to the client.
+    /// Redirects the user back to the client.
     pub fn page(&self) -> Answer {
         let asked = |name| field(&self.query, name);
         let (Some(client), Some(redirect_uri)) = (asked("client_id"), asked("redirect_uri")) else {
@@ -27,7 +27,7 @@ impl Exchange<'_> {
         }
     }
 
-    /// A code, where everything that is needed was asked: PKCE by S256, and the server as the resource if any.
+    /// Issues a code if the request is complete: PKCE with S256, and a matching `resource` if present.
     fn code(&self, client: &str, redirect_uri: &str) -> Option<String> {
         let asked = |name| field(&self.query, name);
         let is_code = asked("response_type") == Some("code") && asked("code_challenge_method") == Some("S256");

@@ -1,4 +1,4 @@
-//! The same in a process of its own: addresses as one line of JSON, then a command per line of standard input.
+//! The servers in a separate process: prints the addresses as one line of JSON, then reads one command per line.
 
 use std::io::{self, BufRead, Write};
 
@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 
 use super::{Authd, Switches};
 
-/// Runs until standard input ends. Commands are answered with one line of JSON each: `counts`, `seen`, `secrets`,
+/// Runs until standard input ends. Each command is answered with one line of JSON: `counts`, `seen`, `secrets`,
 /// `expire`, `revoke`, `move-issuer`, `delete-client`, `close-gate`, `open-gate`, `require-scope SCOPE`.
 pub fn run(words: impl Iterator<Item = String>) -> io::Result<()> {
     let switches = Switches::parse(words).map_err(io::Error::other)?;

@@ -1,4 +1,4 @@
-//! Signed statements: proofs of possession (RFC 9449) and of being a client (RFC 7523). ES256 only.
+//! Verification of signed JWTs: DPoP proofs (RFC 9449) and client assertions (RFC 7523). ES256 only.
 
 use aws_lc_rs::signature::{ECDSA_P256_SHA256_FIXED, UnparsedPublicKey};
 use base64::Engine as _;
@@ -7,7 +7,7 @@ use serde_json::Value;
 
 use super::random::sha256;
 
-/// A statement as it was written, its signature not yet looked at.
+/// A parsed JWT with an unverified signature.
 pub(super) struct Statement<'a> {
     pub header: Value,
     pub claims: Value,
@@ -24,40 +24,40 @@ impl<'a> Statement<'a> {
         Some(Statement { header: part(header)?, claims: part(claims)?, signed, signature })
     }
 
-    /// Whether whoever has this key signed it: the point as X9.62 writes it, uncompressed.
+    /// Reports whether the signature matches this key, an uncompressed X9.62 point.
     pub fn is_signed_by(&self, point: &[u8]) -> bool {
         let key = UnparsedPublicKey::new(&ECDSA_P256_SHA256_FIXED, point);
         self.header["alg"] == "ES256" && key.verify(self.signed.as_bytes(), &self.signature).is_ok()
     }
 }
 
-/// What a proof must be about.
+/// The request a proof must match.
 pub(super) struct Expected<'a> {
     pub method: &'a str,
     pub url: &'a str,
-    /// The access token it comes with.
+    /// The access token sent with the proof.
     pub token: Option<&'a str>,
     pub nonce: Option<&'a str>,
 }
 
-/// A proof that is one.
+/// A verified proof.
 #[derive(Debug)]
 pub(super) struct Proven {
-    /// The thumbprint of its key (RFC 7638).
+    /// Thumbprint of its key (RFC 7638).
     pub key: String,
-    /// What no other proof has.
+    /// Unique id of the proof.
     pub id: String,
 }
 
-/// What is wrong with a proof.
+/// The reason a proof is rejected.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Flaw {
     Invalid,
-    /// It lacks the nonce, or has an old one.
+    /// The nonce is missing or outdated.
     Nonce,
 }
 
-/// Checks a proof.
+/// Verifies a proof.
 pub(super) fn check(proof: &str, expected: &Expected<'_>) -> Result<Proven, Flaw> {
     let statement = Statement::read(proof).ok_or(Flaw::Invalid)?;
     let (header, claims) = (&statement.header, &statement.claims);
@@ -81,7 +81,7 @@ fn point(jwk: &Value) -> Option<Vec<u8>> {
     is_ours.then_some([vec![4], part("x")?, part("y")?].concat())
 }
 
-/// The members of the key that matter, in the order of their names and without a blank.
+/// Computes the RFC 7638 thumbprint: required members in lexicographic order without whitespace.
 fn thumbprint(jwk: &Value) -> String {
     let members = ["crv", "kty", "x", "y"].map(|name| format!("\"{name}\":{}", jwk[name]));
     sha256(&format!("{{{}}}", members.join(",")))

@@ -1,5 +1,5 @@
-//! The protected server: who may come in, and the little it does for those who may. Speaks the stateless revision and
-//! the newest one with a handshake, without sessions.
+//! The protected server: token checks and a minimal MCP server. Supports the stateless revision and the newest
+//! handshake revision, without sessions.
 
 use serde_json::{Value, json};
 
@@ -11,7 +11,7 @@ use super::proof::Flaw;
 use super::switches::{Dpop, StepUp};
 
 impl Exchange<'_> {
-    /// Serves a request of the protocol, once its sender has shown a token that is good for it.
+    /// Serves an MCP request if its token is sufficient.
     pub fn protected(&self) -> Answer {
         let message = self.request.json();
         let holder = match (!self.switches.open).then(|| self.holder()).transpose() {
@@ -29,7 +29,7 @@ impl Exchange<'_> {
         }
     }
 
-    /// Whose token came with the request, or the refusal.
+    /// Returns the owner of the request's token, or the rejection.
     fn holder(&self) -> Result<Holder, Answer> {
         let header = self.request.header("authorization").unwrap_or_default();
         let Some((scheme, token)) = header.split_once(' ') else { return Err(self.turned_away(None)) };
@@ -46,7 +46,7 @@ impl Exchange<'_> {
         if fits { Ok(holder) } else { Err(invalid()) }
     }
 
-    /// 401 with the challenge.
+    /// Returns 401 with a challenge.
     fn turned_away(&self, error: Option<&str>) -> Answer {
         locked(&self.shared.book).counts.refusals += 1;
         let scheme = if self.switches.dpop == Dpop::No { "Bearer" } else { "DPoP" };
@@ -55,7 +55,7 @@ impl Exchange<'_> {
         self.with_nonce(answer)
     }
 
-    /// 403 with the challenge, where a call needs more than the token has.
+    /// Returns 403 with a challenge if a call needs a scope that the token lacks.
     fn wants_more(&self, holder: &Holder) -> Option<Answer> {
         let scope = match &self.switches.step_up {
             StepUp::Nothing => return None,

@@ -1,4 +1,4 @@
-//! What all connections share, and the life of one of them.
+//! State shared by all connections, and the loop that serves one.
 
 use std::io::{self, BufReader, Write};
 use std::sync::{Arc, Condvar, Mutex, OnceLock};
@@ -14,37 +14,37 @@ use super::switches::{ClientAuth, Resource, Switches};
 use crate::below::Guest;
 use crate::request::Request;
 
-/// How often a stream that has nothing to say looks whether somebody still listens.
+/// Interval at which an idle stream checks that the client is still connected.
 const KEEP_ALIVE: Duration = Duration::from_millis(50);
 
-/// A refresh token that was used up.
+/// A refresh-token rotation.
 #[derive(Clone, Debug)]
 pub struct Rotated {
-    /// How far it has come.
+    /// Progress of the rotation.
     pub stage: Stage,
-    /// The token that was used up.
+    /// The used token.
     pub old: String,
-    /// The one in its place.
+    /// The new token.
     pub new: String,
 }
 
-/// How far a rotation has come.
+/// Progress of a rotation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Stage {
-    /// The old token is gone, and nobody knows the new one yet.
+    /// The old token is invalid, and the new one has not been sent.
     Kept,
-    /// The answer has been written; whether it was read cannot be known.
+    /// The response was written; it may or may not have been read.
     Written,
 }
 
-/// Where everybody is: scheme, address and port.
+/// Origins of the listeners: scheme, address and port.
 pub(super) struct Origins {
     pub server: String,
     pub issuer: String,
     pub second: String,
 }
 
-/// What was agreed beforehand.
+/// Credentials registered beforehand.
 pub(super) struct Given {
     pub id: String,
     pub secret: String,
@@ -83,7 +83,7 @@ impl Shared {
             redirect_uris: None,
             expires_at: 0,
         };
-        // At one origin, what is the issuer's arrives at the server.
+        // With a single origin, requests to the issuer arrive at the server.
         let home = if switches.one_origin { Site::Server } else { Site::Issuer };
         book.clients.insert((home, given.id.clone()), client);
         Shared {
@@ -100,7 +100,7 @@ impl Shared {
         }
     }
 
-    /// Lets requests be answered that have waited for the addresses to be known.
+    /// Sets the origins and releases requests that wait for them.
     pub fn settle(&self, origins: Origins) {
         self.origins.get_or_init(|| origins);
     }
@@ -121,12 +121,12 @@ impl Shared {
         format!("{}/mcp", self.origins().server)
     }
 
-    /// The issuer at a site, as it calls itself.
+    /// Returns the issuer identifier of a site.
     pub fn issuer(&self, site: Site) -> String {
         format!("{}{}", self.origin(site), locked(&self.switches).issuer_path)
     }
 
-    /// Where the issuer is that the server trusts.
+    /// Returns the site of the issuer that the server trusts.
     pub fn current_site(&self) -> Site {
         match (*locked(&self.has_moved), locked(&self.switches).one_origin) {
             (true, _) => Site::Second,
@@ -153,7 +153,7 @@ impl Shared {
         self.expire();
     }
 
-    /// The way the client that was registered beforehand proves itself, which a switch may have changed.
+    /// Returns the authentication method of a client. For the pre-registered client it follows the switch.
     pub fn auth_of(&self, id: &str, client: &Client) -> ClientAuth {
         if id == self.given.id { locked(&self.switches).client_auth } else { client.auth }
     }
@@ -166,13 +166,13 @@ impl Shared {
     }
 }
 
-/// Answers one connection until it ends.
+/// Serves one connection until it ends.
 pub(super) fn attend(shared: &Shared, site: Site, guest: Guest) {
     let mut stream = BufReader::new(guest);
     while let Some(Ok(request)) = Request::read(&mut stream) {
         let form = http::form(&request);
         let refresh = field(&form, "refresh_token");
-        // Before it is seen: who waits for it to come may let it go on at once, and it has to count by then.
+        // Count before recording: a test that waits for the request may let it proceed at once.
         refresh.inspect(|token| locked(&shared.book).presented(token));
         shared.ledger.record(Seen::new(site, &request));
         let expiries = locked(&shared.book).expiries;
@@ -191,7 +191,7 @@ pub(super) fn attend(shared: &Shared, site: Site, guest: Guest) {
     }
 }
 
-/// Writes an answer to a request that came when there had been so many expiries; whether another one may follow.
+/// Writes a response to a request that arrived at expiry count `expiries`. Returns whether another request may follow.
 fn deliver(shared: &Shared, guest: &mut Guest, answer: Answer, expiries: u64) -> io::Result<bool> {
     match answer {
         Answer::Whole(whole) => whole.write(guest).map(|()| true),
@@ -225,14 +225,14 @@ fn end(shared: &Shared, guest: &mut Guest, ending: Ending, expiries: u64) -> io:
     guest.write_all(b"0\r\n\r\n").map(|()| true)
 }
 
-/// Whether access tokens have expired since there were so many expiries; waits for it.
+/// Waits up to `time` for access tokens to expire after expiry count `expiries`; reports whether they did.
 fn expired_within(shared: &Shared, expiries: u64, time: Duration) -> bool {
     let book = locked(&shared.book);
     let waited = shared.tokens_expired.wait_timeout_while(book, time, |book| book.expiries == expiries);
     waited.is_ok_and(|(book, _)| book.expiries != expiries)
 }
 
-/// Holds up whoever comes while it is closed.
+/// A gate that blocks callers while it is closed.
 #[derive(Default)]
 pub(super) struct Gate {
     is_closed: Mutex<bool>,
@@ -246,7 +246,7 @@ impl Gate {
     }
 
     pub fn pass(&self) {
-        // Nobody panics while turning it.
+        // The lock cannot be poisoned: no code panics while holding it.
         drop(self.turned.wait_while(locked(&self.is_closed), |closed| *closed));
     }
 }

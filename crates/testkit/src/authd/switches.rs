@@ -1,68 +1,68 @@
-//! What the pair is told to do wrong. Every switch may be turned while it runs; see [`Authd::change`](super::Authd).
+//! Fault switches of the two servers. Every switch can be changed at run time; see [`Authd::change`](super::Authd).
 
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
 
-/// How the two servers behave. The default is a healthy pair: description in the challenge, dynamic registration of
+/// Behaviour of the two servers. The default is healthy: metadata named in the challenge, dynamic registration of
 /// public clients, single-use refresh tokens.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct Switches {
-    /// The server asks nobody who they are.
+    /// The server requires no authentication.
     pub open: bool,
-    /// Both are at one address, as the revision of 2025-03-26 has it.
+    /// Both servers share one origin, as in revision 2025-03-26.
     pub one_origin: bool,
-    /// Where the server's description of itself is.
+    /// Location of the resource metadata.
     pub description: Description,
-    /// What is wrong with it.
+    /// Defect of the resource metadata.
     pub description_fault: Document,
-    /// What it calls itself.
+    /// The `resource` identifier of the server.
     pub resource: Resource,
-    /// The scopes it says there are.
+    /// Scopes listed as supported.
     pub scopes_supported: Vec<String>,
-    /// The scopes its challenge asks for.
+    /// Scopes requested in the challenge.
     pub challenge_scope: Option<String>,
-    /// The path of the issuer: empty, or with a slash before it.
+    /// Path of the issuer: empty, or with a leading slash.
     pub issuer_path: String,
-    /// Where the authorization server's metadata is.
+    /// Location of the authorization-server metadata.
     pub metadata: Metadata,
-    /// What is wrong with it.
+    /// Defect of the authorization-server metadata.
     pub metadata_fault: Document,
-    /// What comes of registering.
+    /// Response to client registration.
     pub registration: Registration,
-    /// How clients prove themselves: given to those that register, wanted of all.
+    /// Client authentication: assigned at registration, and required of all clients.
     pub client_auth: ClientAuth,
-    /// `client_secret_expires_at`, word for word; one that has passed is enforced.
+    /// Verbatim `client_secret_expires_at`; enforced once it has passed.
     pub secret_expires_at: u64,
-    /// The address of a document may be a client's id.
+    /// Accept the URL of a client metadata document as a client id.
     pub client_documents: bool,
-    /// The `iss` that comes back from the login page.
+    /// The `iss` returned by the login page.
     pub iss: Iss,
-    /// The metadata says that there will be one.
+    /// Advertise `iss` support in the metadata.
     pub iss_advertised: bool,
-    /// What the login page does.
+    /// Behaviour of the login page.
     pub page: Page,
-    /// `expires_in`, word for word; left out where null.
+    /// Verbatim `expires_in`; omitted if null.
     pub expires_in: Value,
-    /// After how many requests an access token is refused.
+    /// Number of requests after which an access token is rejected.
     pub access_uses: Option<u64>,
-    /// Whether there are refresh tokens at all.
+    /// Issue refresh tokens.
     pub refresh_tokens: bool,
-    /// What becomes of a refresh token that was used.
+    /// Treatment of used refresh tokens.
     pub rotation: Rotation,
-    /// What comes of refreshing.
+    /// Response to refresh requests.
     pub refresh: Refresh,
-    /// What comes of all else at the token endpoint: codes, credentials, assertions.
+    /// Response to all other token requests: codes, credentials, assertions.
     pub grant: Refresh,
-    /// Tokens are bound to a key (RFC 9449).
+    /// DPoP binding of tokens (RFC 9449).
     pub dpop: Dpop,
-    /// Login on another device (RFC 8628), where there is that.
+    /// Device login (RFC 8628), if supported.
     pub device: Option<Device>,
-    /// What comes of giving tokens back.
+    /// Response to token revocation.
     pub revocation: Revocation,
-    /// What calls need besides a token.
+    /// Scope that calls require in addition to a token.
     pub step_up: StepUp,
-    /// The stream that answers the next call breaks off, and all access tokens expire with it.
+    /// Break the response stream of the next call, and expire all access tokens at that point.
     pub break_stream: bool,
 }
 
@@ -102,7 +102,7 @@ impl Default for Switches {
 }
 
 impl Switches {
-    /// Reads `name=value` words: a value is JSON, or else a string.
+    /// Parses `name=value` arguments. A value is JSON, or else a string.
     pub fn parse(words: impl Iterator<Item = String>) -> Result<Switches, String> {
         let mut members = Map::new();
         for word in words {
@@ -113,33 +113,33 @@ impl Switches {
     }
 }
 
-/// Where a server's description of itself is (RFC 9728).
+/// Location of the resource metadata (RFC 9728).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Description {
-    /// At a place of its own, which only the challenge names.
+    /// At a custom path, named only in the challenge.
     Header,
-    /// At the well-known place with the path after it; the challenge does not say so.
+    /// At the well-known path with the resource path appended; not named in the challenge.
     Path,
-    /// At the well-known place of the origin; the challenge does not say so.
+    /// At the well-known path of the origin; not named in the challenge.
     Root,
-    /// Nowhere.
+    /// Not available.
     Absent,
 }
 
-/// What a server calls itself.
+/// The `resource` identifier of a server.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Resource {
-    /// Its address.
+    /// The server's URL.
     Exact,
-    /// Its origin, without a slash at the end.
+    /// The server's origin, without a trailing slash.
     Origin,
-    /// Another server.
+    /// A different server.
     Foreign,
 }
 
-/// Where an authorization server's metadata is, in the order in which clients are to look.
+/// Location of the authorization-server metadata, in the order of client lookup.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Metadata {
@@ -149,57 +149,57 @@ pub enum Metadata {
     OpenIdInserted,
     /// `/path/.well-known/openid-configuration`
     OpenIdAppended,
-    /// Nowhere.
+    /// Not available.
     Absent,
 }
 
-/// What is wrong with a document.
+/// Defect of a document.
 #[derive(Clone, Debug, PartialEq, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Document {
-    /// Nothing.
+    /// No defect.
     Good,
-    /// It is about somebody else: another issuer.
+    /// Names a different issuer.
     WrongIssuer,
-    /// It is a page for people, with status 200.
+    /// An HTML page with status 200.
     Html,
-    /// It is elsewhere: the same document, at the end of a redirect to another origin.
+    /// The same document behind a redirect to another origin.
     Redirect,
-    /// It lacks this member.
+    /// Lacks this member.
     Without(String),
-    /// It has this member with this value.
+    /// Has this member with this value.
     With(String, Value),
-    /// It is 100,000 arrays deep.
+    /// 100,000 nested arrays.
     Deep,
-    /// It is 64 MiB long.
+    /// 64 MiB long.
     Huge,
 }
 
-/// What comes of registering.
+/// Response to client registration.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Registration {
-    /// A client.
+    /// Registers a client.
     Good,
     /// 400.
     BadRequest,
     /// 429.
     TooMany,
-    /// There is no such endpoint.
+    /// No registration endpoint.
     Absent,
 }
 
-/// How clients prove themselves.
+/// Client authentication method.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum ClientAuth {
-    /// Not at all.
+    /// No authentication.
     None,
     /// `client_secret_basic`
     Basic,
     /// `client_secret_post`
     Post,
-    /// `private_key_jwt`, with the key that is [`Authd::client_key`](super::Authd::client_key).
+    /// `private_key_jwt`, with [`Authd::client_key`](super::Authd::client_key).
     Key,
 }
 
@@ -214,51 +214,51 @@ impl ClientAuth {
     }
 }
 
-/// The `iss` that comes back from a login page (RFC 9207).
+/// The `iss` returned by the login page (RFC 9207).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Iss {
     /// The issuer.
     Right,
-    /// Somebody else.
+    /// A different issuer.
     Wrong,
-    /// The issuer with a slash at its end.
+    /// The issuer with a trailing slash.
     Slash,
-    /// None.
+    /// Missing.
     Absent,
 }
 
-/// What a login page does.
+/// Behaviour of the login page.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Page {
-    /// Sends the person back with a code, without a question.
+    /// Redirects with a code immediately.
     Immediate,
-    /// Sends them back with `access_denied`.
+    /// Redirects with `access_denied`.
     Denied,
-    /// Stays: a page, and nobody who answers it.
+    /// Shows a page and never redirects.
     Stays,
-    /// Never answers.
+    /// Never responds.
     Never,
 }
 
-/// What becomes of a refresh token that was used.
+/// Treatment of used refresh tokens.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Rotation {
-    /// It is good for ever, and repeated in every answer.
+    /// Stays valid, and is repeated in every response.
     Repeated,
-    /// It is good for ever, and left out of the answer.
+    /// Stays valid, and is omitted from the response.
     Omitted,
-    /// A new one takes its place. Presented again, it takes everything that came from it with it.
+    /// Replaced by a new token. Reuse invalidates the whole family.
     SingleUse,
 }
 
-/// What comes of asking for tokens. All but [`Refresh::CutAfter`] change nothing.
+/// Response to a token request. All but [`Refresh::Good`] and [`Refresh::CutAfter`] leave the state unchanged.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Refresh {
-    /// Tokens.
+    /// Issues tokens.
     Good,
     /// 400 `invalid_grant`.
     InvalidGrant,
@@ -270,37 +270,37 @@ pub enum Refresh {
     TooMany,
     /// 500.
     ServerError,
-    /// No answer.
+    /// Never responds.
     Hang,
-    /// 200, and no JSON.
+    /// 200 with a body that is not JSON.
     Garbage,
-    /// The connection ends instead of an answer, and the tokens are nevertheless changed.
+    /// Closes the connection without a response, after the tokens were changed.
     CutAfter,
 }
 
-/// Whether tokens are bound to a key.
+/// DPoP binding of tokens.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Dpop {
-    /// Only where a client comes with a proof.
+    /// Only for clients that send a proof.
     No,
-    /// Always.
+    /// Required.
     Required,
-    /// Always, and proofs must have the nonce that is given out at the first refusal.
+    /// Required, with the nonce from the first rejection.
     Nonce,
 }
 
-/// How logging in on another device goes.
+/// Behaviour of device login.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct Device {
-    /// How often it is `authorization_pending`.
+    /// Number of `authorization_pending` responses.
     pub pending: u32,
-    /// How often it is then `slow_down`.
+    /// Number of `slow_down` responses after them.
     pub slow_downs: u32,
-    /// What it comes to.
+    /// Outcome of the login.
     pub end: DeviceEnd,
-    /// The seconds to wait between questions.
+    /// Polling interval in seconds.
     pub interval: u64,
 }
 
@@ -310,11 +310,11 @@ impl Default for Device {
     }
 }
 
-/// What a login on another device comes to.
+/// Outcome of a device login.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum DeviceEnd {
-    /// Tokens.
+    /// Issues tokens.
     Granted,
     /// `access_denied`
     Denied,
@@ -322,27 +322,27 @@ pub enum DeviceEnd {
     Expired,
 }
 
-/// What comes of giving tokens back (RFC 7009).
+/// Response to token revocation (RFC 7009).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Revocation {
-    /// They are good no more.
+    /// Revokes the token.
     Good,
-    /// There is no such endpoint.
+    /// No revocation endpoint.
     Absent,
     /// 500.
     ServerError,
 }
 
-/// What calls need besides a token.
+/// Scope that calls require in addition to a token.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum StepUp {
-    /// Nothing.
+    /// No requirement.
     Nothing,
-    /// A token of this scope; else 403 `insufficient_scope`.
+    /// This scope; otherwise 403 `insufficient_scope`.
     Needs(String),
-    /// Something else each time, whatever the token has.
+    /// A different scope each time, independent of the token.
     Forever,
 }
 

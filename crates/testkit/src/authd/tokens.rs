@@ -1,4 +1,4 @@
-//! The token endpoint and giving tokens back.
+//! The token endpoint and token revocation.
 
 use serde_json::json;
 
@@ -18,7 +18,7 @@ const ID_TOKEN: &str = "urn:ietf:params:oauth:token-type:id_token";
 const ID_JAG: &str = "urn:ietf:params:oauth:token-type:id-jag";
 
 impl Exchange<'_> {
-    /// Exchanges whatever was brought for tokens.
+    /// Answers a token request.
     pub fn token(&mut self) -> Answer {
         self.shared.gate.pass();
         let is_refresh = self.field("grant_type") == Some("refresh_token");
@@ -77,7 +77,7 @@ impl Exchange<'_> {
         Ok(self.written(&holder, &pair))
     }
 
-    /// Tokens for a client that is its own account.
+    /// Issues tokens to a client without a user.
     fn new_login(&self, client: &str, key: Option<String>) -> Answer {
         let mut book = locked(&self.shared.book);
         let scope = self.field("scope").unwrap_or_default().to_owned();
@@ -92,7 +92,8 @@ impl Exchange<'_> {
         if is_known { Ok(self.new_login(client, key)) } else { Err(Answer::error(400, "invalid_grant")) }
     }
 
-    /// The identity provider's side: a statement for the authorization server in return for a person's identity.
+    /// Acts as the identity provider: issues an assertion for the authorization server in exchange for an identity
+    /// token.
     pub fn vouch(&self) -> Answer {
         let fits = self.field("grant_type") == Some(TOKEN_EXCHANGE)
             && self.field("requested_token_type") == Some(ID_JAG)
@@ -113,7 +114,7 @@ impl Exchange<'_> {
         Answer::json(200, &body)
     }
 
-    /// The answer that carries tokens.
+    /// Returns the response with the tokens.
     pub fn written(&self, holder: &Holder, pair: &Pair) -> Answer {
         let kind = if holder.key.is_some() { "DPoP" } else { "Bearer" };
         let mut body = json!({ "access_token": pair.access, "token_type": kind });
@@ -129,7 +130,7 @@ impl Exchange<'_> {
         Answer::json(200, &body)
     }
 
-    /// Takes a token back; one that is not known is as good as taken back (RFC 7009, 2.2).
+    /// Revokes a token; an unknown token is treated as revoked (RFC 7009, 2.2).
     pub fn revoke(&self) -> Answer {
         if self.switches.revocation == Revocation::ServerError {
             return Answer::error(500, "server_error");

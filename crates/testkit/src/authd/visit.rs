@@ -1,9 +1,9 @@
-//! A browser with nobody in front of it.
+//! A browser stand-in for tests.
 
 use std::io::{self, BufRead as _, BufReader, Write as _};
 use std::net::TcpStream;
 
-/// Opens a page and tells where it sends the person on to, if it does. Blocks until the page answers.
+/// Requests a page and returns the target of its redirect, if any. Blocks until the page responds.
 pub fn visit(url: &str) -> io::Result<Option<String>> {
     let rest = url.strip_prefix("http://").ok_or_else(|| io::Error::other("only pages by plain HTTP are visited"))?;
     let (authority, path) = rest.split_at(rest.find('/').unwrap_or(rest.len()));

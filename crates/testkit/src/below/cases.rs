@@ -1,20 +1,20 @@
-//! The faults below HTTP by name, as `faultd below` takes them.
+//! The faults below HTTP by name, as used by `faultd below`.
 
 use super::connect::Manner;
 use super::http1::HeadFault;
 use super::http2::Http2Fault;
 use super::tls::TlsFault;
 
-/// One row: a name and what it stands for. What a client must do about it is the harness's to say.
+/// One named fault. The expected client behaviour is defined by the test harness.
 #[derive(Clone, Copy, Debug)]
 pub struct Case {
-    /// Unique in the table; begins with the row of `faults.md`.
+    /// Unique name; starts with the row of `faults.md`.
     pub name: &'static str,
     pub about: &'static str,
     pub(super) kind: Kind,
 }
 
-/// Which piece serves a case.
+/// The component that serves a case.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Kind {
     Plain,
@@ -25,24 +25,24 @@ pub(super) enum Kind {
     Tls(TlsFault),
     Head(HeadFault),
     Http2(Http2Fault),
-    /// A proxy to the address given with `--to`.
+    /// A CONNECT proxy to the address given with `--to`.
     Connect(fn(Target) -> Manner),
     /// The byte-level proxy to the address given with `--to`, with the rules given with `--rule`.
     FaultProxy,
 }
 
-/// What a proxy has to know: where tunnels lead, and the authorization it demands.
+/// Tunnel target of a proxy, and the authorization it requires.
 pub(super) struct Target {
     pub server: std::net::SocketAddr,
     pub authorization: String,
 }
 
-/// The row of that name.
+/// Returns the case with this name.
 pub(super) fn find(name: &str) -> Option<&'static Case> {
     CASES.iter().find(|case| case.name == name)
 }
 
-/// The rows of `faults.md`, 2.2, that happen below HTTP. H01 and H41 need no server: see
+/// The rows of `faults.md`, 2.2, that occur below HTTP. H01 and H41 need no server: see
 /// [`NO_SUCH_NAME`](super::NO_SUCH_NAME) and [`UNREACHABLE_URLS`](super::UNREACHABLE_URLS).
 pub const CASES: &[Case] = &[
     row("ok", Kind::Plain, "a healthy server over plain HTTP"),

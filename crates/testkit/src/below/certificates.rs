@@ -1,4 +1,4 @@
-//! Certificates made at run time by an authority that nobody outside a test trusts.
+//! Certificates made at run time by a test-only authority.
 
 use rcgen::{
     BasicConstraints, CertificateParams, CertifiedIssuer, DnType, ExtendedKeyUsagePurpose, IsCa, KeyPair,
@@ -6,10 +6,10 @@ use rcgen::{
 };
 use rustls::pki_types::{CertificateDer, PrivateKeyDer, PrivatePkcs8KeyDer};
 
-/// The names a test reaches a server by.
+/// Host names under which tests reach a server.
 const NAMES: [&str; 2] = ["localhost", "127.0.0.1"];
 
-/// A certificate authority with a key of its own.
+/// A certificate authority with its own key.
 pub struct TestCa {
     issuer: CertifiedIssuer<'static, KeyPair>,
 }
@@ -26,7 +26,7 @@ impl TestCa {
         TestCa::named("Test Authority")
     }
 
-    /// An authority whose certificates say that this is its name; two of one name still have different keys.
+    /// Creates an authority with this subject name. Two authorities of the same name have different keys.
     pub fn named(name: &str) -> TestCa {
         let mut params = params(&[], name);
         params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
@@ -35,7 +35,7 @@ impl TestCa {
         TestCa { issuer }
     }
 
-    /// What a client is to trust, as PEM.
+    /// Returns the CA certificate that clients must trust, as PEM.
     pub fn pem(&self) -> String {
         self.issuer.pem()
     }
@@ -44,24 +44,24 @@ impl TestCa {
         self.issuer.der().clone()
     }
 
-    /// A good certificate for `localhost` and `127.0.0.1`.
+    /// Issues a valid certificate for `localhost` and `127.0.0.1`.
     pub fn server(&self) -> Identity {
         self.issue(server_params(&NAMES))
     }
 
-    /// A good certificate, but for another host.
+    /// Issues a valid certificate for another host.
     pub fn server_elsewhere(&self) -> Identity {
         self.issue(server_params(&["elsewhere.example"]))
     }
 
-    /// A certificate that was good until 2021.
+    /// Issues a certificate that expired in 2021.
     pub fn server_expired(&self) -> Identity {
         let mut params = server_params(&NAMES);
         (params.not_before, params.not_after) = (date_time_ymd(2020, 1, 1), date_time_ymd(2021, 1, 1));
         self.issue(params)
     }
 
-    /// A certificate with which a client proves who it is.
+    /// Issues a client certificate.
     pub fn client(&self, name: &str) -> Identity {
         let mut params = params(&[], name);
         params.extended_key_usages = vec![ExtendedKeyUsagePurpose::ClientAuth];
@@ -82,7 +82,7 @@ impl Default for TestCa {
 }
 
 impl Identity {
-    /// A server certificate that vouches for itself.
+    /// Creates a self-signed server certificate.
     pub fn self_signed() -> Identity {
         let key = key();
         let certificate = server_params(&NAMES).self_signed(&key).expect("nothing here that DER could not say");
@@ -94,12 +94,12 @@ impl Identity {
         Identity { certificate: certificate.der().clone(), key: key.serialize_der(), pem }
     }
 
-    /// The certificate and then its key, as PEM.
+    /// Returns the certificate followed by its key, as PEM.
     pub fn pem(&self) -> &str {
         &self.pem
     }
 
-    /// The chain and the key, as `rustls` takes them.
+    /// Returns the chain and the key for `rustls`.
     pub fn der(&self) -> (Vec<CertificateDer<'static>>, PrivateKeyDer<'static>) {
         (vec![self.certificate.clone()], PrivatePkcs8KeyDer::from(self.key.clone()).into())
     }

@@ -1,8 +1,8 @@
-//! An HTTP proxy that works or does not (H31).
+//! An HTTP proxy with configurable faults (H31).
 //!
-//! It notes whom it was asked for, so that a test can show that a configured proxy is used and that one from the
-//! environment is not. All tunnels lead to one address, whatever name was asked for: nothing is resolved and nothing
-//! beyond loopback is reached.
+//! It records the requested targets, so that a test can verify that a configured proxy is used and that one from the
+//! environment is not. All tunnels lead to one address, regardless of the requested name: no name is resolved and no
+//! traffic leaves loopback.
 
 use std::io::{self, Write};
 use std::net::{SocketAddr, TcpStream};
@@ -13,14 +13,14 @@ use super::http1::read_head;
 use super::relay::{Passed, Relay};
 use super::script::Script;
 
-/// How a proxy treats a request.
+/// The proxy's treatment of a request.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Manner {
-    /// Opens a tunnel to this address for CONNECT, and passes one plain request on.
+    /// Opens a tunnel to this address for CONNECT, and forwards one plain request.
     Works(SocketAddr),
     /// Works if `Proxy-Authorization` has this value, and answers 407 otherwise.
     Demands(String, SocketAddr),
-    /// Answers 407, whatever the client knows.
+    /// Always answers 407.
     Refuses,
     /// Answers 502.
     BadGateway,
@@ -30,15 +30,15 @@ pub enum Manner {
     Silent,
 }
 
-/// What a client asked the proxy for.
+/// A request received by the proxy.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Asked {
-    /// The method and what follows it: `CONNECT host:port`, or `POST http://host:port/path`.
+    /// Method and target: `CONNECT host:port`, or `POST http://host:port/path`.
     pub line: String,
     pub authorization: Option<String>,
 }
 
-/// A proxy on loopback. Dropping it ends everything it had open.
+/// A proxy on loopback. Dropping it closes all its connections.
 pub struct ConnectProxy {
     endpoint: Endpoint,
     asked: Arc<Mutex<Vec<Asked>>>,
@@ -58,7 +58,7 @@ impl ConnectProxy {
         self.endpoint.address()
     }
 
-    /// Everything asked for so far.
+    /// Returns all requests received so far.
     pub fn asked(&self) -> Vec<Asked> {
         self.asked.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
@@ -113,8 +113,8 @@ fn pass_on(mut guest: Guest, head: &str, server: SocketAddr) -> io::Result<()> {
     Ok(())
 }
 
-/// The head as the server expects it: the path alone, nothing meant for the proxy, and no second request, which would
-/// pass through unread.
+/// Rewrites the head for the server: path only, without proxy headers, and with `Connection: close`, because a second
+/// request would be forwarded without inspection.
 fn direct_head(head: &str) -> String {
     let (line, headers) = head.split_once("\r\n").unwrap_or((head, ""));
     let mut words = line.splitn(3, ' ');

@@ -1,8 +1,7 @@
-//! A listening socket on loopback: one thread accepts, one thread serves each connection, dropping ends them all.
+//! A listening socket on loopback: one thread accepts, one thread serves each connection, and dropping ends them all.
 //!
-//! Nothing here blocks in a way that cannot be interrupted. Every wait also watches a pipe whose other end the
-//! [`Endpoint`] holds; when that end closes, reads and writes fail and the threads go home. What is said on a
-//! connection is not this module's business.
+//! Every wait can be interrupted: it also polls a pipe held open by the [`Endpoint`]. Once that end closes, reads and
+//! writes fail and the threads exit. The protocol on a connection is defined by the caller.
 
 use std::io::{self, Read, Write};
 use std::net::{Ipv4Addr, Shutdown, SocketAddr, TcpListener, TcpStream};
@@ -17,8 +16,7 @@ use rustix::io::Errno;
 use rustix::net::sockopt::set_socket_linger;
 use rustix::pipe::{PipeFlags, pipe_with};
 
-/// A server on `127.0.0.1` and a port of the system's choice. Dropping it closes every connection and joins every
-/// thread.
+/// A server on `127.0.0.1` and a free port. Dropping it closes every connection and joins every thread.
 #[derive(Debug)]
 pub struct Endpoint {
     address: SocketAddr,
@@ -34,7 +32,7 @@ struct Tally {
 }
 
 impl Endpoint {
-    /// Listens, and serves each connection on a thread of its own.
+    /// Listens, and serves each connection on its own thread.
     pub fn start(serve: impl Fn(Guest) + Send + Sync + 'static) -> io::Result<Endpoint> {
         let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0))?;
         listener.set_nonblocking(true)?;
@@ -50,12 +48,12 @@ impl Endpoint {
         self.address
     }
 
-    /// How many connections have been accepted.
+    /// Returns the number of accepted connections.
     pub fn connections(&self) -> u64 {
         self.tally.connections.load(Ordering::SeqCst)
     }
 
-    /// How many requests have arrived with the whole of their body, answered or not.
+    /// Returns the number of requests received completely, answered or not.
     pub fn requests(&self) -> u64 {
         self.tally.requests.load(Ordering::SeqCst)
     }
@@ -82,7 +80,7 @@ impl<F: Fn(Guest) + Send + Sync + 'static> Door<F> {
     fn keep(self) {
         let mut threads: Vec<JoinHandle<()>> = Vec::new();
         while self.ending.wait_for(&self.listener, PollFlags::IN).is_ok() {
-            // A connection may be gone again by the time it is accepted.
+            // The peer may disconnect before its connection is accepted.
             let Ok((stream, _)) = self.listener.accept() else { continue };
             let Ok(guest) = self.admit(stream) else { continue };
             let serve = Arc::clone(&self.serve);
@@ -102,7 +100,7 @@ impl<F: Fn(Guest) + Send + Sync + 'static> Door<F> {
     }
 }
 
-/// An accepted connection. Reading and writing wait, and fail once the endpoint is dropped.
+/// An accepted connection. Reads and writes block, and fail once the endpoint is dropped.
 pub struct Guest {
     stream: TcpStream,
     number: u64,
@@ -111,35 +109,35 @@ pub struct Guest {
 }
 
 impl Guest {
-    /// The first connection of an endpoint is 1.
+    /// Returns the number of the connection; the first is 1.
     pub fn number(&self) -> u64 {
         self.number
     }
 
-    /// Counts a request that has arrived whole.
+    /// Counts a completely received request.
     pub fn delivered(&self) {
         self.tally.requests.fetch_add(1, Ordering::SeqCst);
     }
 
-    /// Reads nothing and says nothing until the peer has left.
+    /// Neither reads nor writes until the peer disconnects.
     pub fn stand_still(&self) {
         self.ending.wait_for(&self.stream, PollFlags::RDHUP).ok();
     }
 
-    /// Whether the peer has closed its side already.
+    /// Reports whether the peer has closed its side.
     pub fn has_left(&self) -> bool {
         let now = Timespec { tv_sec: 0, tv_nsec: 0 };
         poll(&mut [PollFd::new(&self.stream, PollFlags::RDHUP)], Some(&now)).is_ok_and(|ready| ready > 0)
     }
 
-    /// Ends the connection with RST.
+    /// Closes the connection with RST.
     pub fn reset(self) {
         reset(self.stream);
     }
 
-    /// Sends FIN, then reads until the peer has closed too.
+    /// Sends FIN, then reads until the peer closes too.
     ///
-    /// Closing with bytes unread would send RST, which may overtake what was written before.
+    /// Closing with unread bytes would send RST, which can overtake data written before.
     pub fn finish(mut self) {
         self.stream.shutdown(Shutdown::Write).ok();
         io::copy(&mut self, &mut io::sink()).ok();
@@ -178,18 +176,18 @@ impl Write for Guest {
     }
 }
 
-/// Closes a socket with RST; whatever had not left it yet is thrown away.
+/// Closes a socket with RST and discards unsent data.
 pub(super) fn reset(stream: TcpStream) {
     set_socket_linger(&stream, Some(Duration::ZERO)).ok();
     drop(stream);
 }
 
-/// The read end of a pipe nobody writes to: it hangs up when the owner of the write end is dropped.
+/// The read end of a pipe that is never written to: it hangs up when the write end is dropped.
 #[derive(Clone)]
 pub(super) struct Ending(Arc<OwnedFd>);
 
 impl Ending {
-    /// The first value is to be held for as long as nothing has to end.
+    /// Returns the write end, to be held until shutdown, and the read end.
     pub(super) fn new() -> io::Result<(OwnedFd, Ending)> {
         let (read, write) = pipe_with(PipeFlags::CLOEXEC)?;
         Ok((write, Ending(Arc::new(read))))
@@ -199,7 +197,7 @@ impl Ending {
         self.wait(&mut [PollFd::new(&source, flags)], None)
     }
 
-    /// Waits for any of `sources` or until `due`; an error says that it is time to end.
+    /// Waits for any of `sources` or until `due`. An error means shutdown.
     pub(super) fn wait(&self, sources: &mut [PollFd<'_>], due: Option<Instant>) -> io::Result<()> {
         let mut all = vec![PollFd::new(&*self.0, PollFlags::IN)];
         all.extend(sources.iter().cloned());

@@ -1,7 +1,7 @@
-//! HTTP/2 frames and header blocks by hand (RFC 9113, 4 and 6; RFC 7541, 6.2.2), as far as a fault server needs them.
+//! HTTP/2 frames and header blocks (RFC 9113, 4 and 6; RFC 7541, 6.2.2), as far as a fault server needs them.
 //!
-//! Nothing is checked on the way out, because most of what is sent should not be. Padding and priorities are not
-//! understood on the way in.
+//! Outgoing frames are not validated, because most of them are invalid on purpose. Padding and priorities of incoming
+//! frames are not supported.
 
 use std::io::{self, Read, Write};
 
@@ -16,11 +16,11 @@ pub(super) const GOAWAY: u8 = 0x7;
 pub(super) const WINDOW_UPDATE: u8 = 0x8;
 pub(super) const CONTINUATION: u8 = 0x9;
 
-/// On DATA and HEADERS: the last of the stream.
+/// On DATA and HEADERS: last frame of the stream.
 pub(super) const END_STREAM: u8 = 0x1;
-/// On HEADERS and CONTINUATION: the last of the block.
+/// On HEADERS and CONTINUATION: last frame of the block.
 pub(super) const END_HEADERS: u8 = 0x4;
-/// On SETTINGS and PING: an answer.
+/// On SETTINGS and PING: an acknowledgement.
 pub(super) const ACK: u8 = 0x1;
 
 pub(super) const INITIAL_WINDOW_SIZE: u16 = 0x4;
@@ -29,7 +29,7 @@ pub(super) const NO_ERROR: u32 = 0x0;
 pub(super) const REFUSED_STREAM: u32 = 0x7;
 pub(super) const CANCEL: u32 = 0x8;
 
-/// One frame as it stands on the wire, without its length.
+/// One frame, without its length field.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Frame {
     pub kind: u8,
@@ -85,7 +85,7 @@ impl Frame {
     }
 }
 
-/// A header block of literal fields that no table remembers and no code compresses.
+/// Encodes a header block of literal fields, without indexing and without Huffman coding.
 pub(super) fn header_block(fields: &[(&str, &str)]) -> Vec<u8> {
     let mut block = Vec::new();
     for (name, value) in fields {
@@ -98,7 +98,7 @@ pub(super) fn header_block(fields: &[(&str, &str)]) -> Vec<u8> {
     block
 }
 
-/// An integer with a prefix of seven bits (RFC 7541, 5.1).
+/// Appends an integer with a seven-bit prefix (RFC 7541, 5.1).
 fn push_length(block: &mut Vec<u8>, length: usize) {
     if length < 0x7f {
         return block.push(length as u8);
@@ -127,7 +127,7 @@ mod tests {
 
     #[test]
     fn long_values_have_long_lengths() {
-        // The last example of RFC 7541, C.1, has a prefix of five bits; this is the same sum with seven.
+        // The last example of RFC 7541, C.1, has a five-bit prefix; this is the same value with seven.
         let block = header_block(&[("a", &"b".repeat(1337))]);
         assert_eq!(block[..6], [0, 1, b'a', 0x7f, 0xba, 0x09]);
         assert_eq!(block.len(), 6 + 1337);

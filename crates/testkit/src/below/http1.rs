@@ -1,4 +1,4 @@
-//! HTTP/1.1 by hand: as much as a healthy answer needs, and the heads no client should accept (H29).
+//! HTTP/1.1: healthy responses, and response heads that no client should accept (H29).
 
 use std::io::{self, Read, Write};
 
@@ -6,10 +6,10 @@ use super::Times;
 use super::endpoint::{Endpoint, Guest};
 use super::reply::reply;
 
-/// The longest head that is read.
+/// Maximum bytes of a request head.
 const MOST_HEAD: usize = 64 << 10;
 
-/// What is wrong with the head of an answer. The body is a good answer, as far as it can be found.
+/// Defect of a response head. The body is valid where its bounds are well-defined.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum HeadFault {
     /// One header of 64 KiB.
@@ -18,26 +18,26 @@ pub enum HeadFault {
     ManyHeaders,
     /// A header line that never ends.
     Endless,
-    /// `Content-Length` twice, and different.
+    /// Two `Content-Length` headers with different values.
     TwoLengths,
-    /// `Transfer-Encoding: chunked` and `Content-Length` at once, each giving another end to the same bytes.
+    /// Both `Transfer-Encoding: chunked` and `Content-Length`, with different ends of the body.
     LengthAndChunks,
-    /// A status line that is none.
+    /// Not a status line.
     Garbage,
 }
 
-/// Answers with such a head; once `times` are used up, a healthy server.
+/// Serves responses with this defect; healthy after `times` connections.
 pub fn serve(fault: HeadFault, times: Times) -> io::Result<Endpoint> {
     Endpoint::start(move |guest| if times.covers(guest.number()) { spoil(guest, fault) } else { attend(guest) })
 }
 
-/// Serves a plain connection in good health.
+/// Serves a plain connection without faults.
 pub(super) fn attend(mut guest: Guest) {
     converse(&mut guest, Guest::delivered);
     guest.finish();
 }
 
-/// Answers until the peer has left or asked to be the last; counts what has a body.
+/// Answers requests until the peer disconnects or sends `Connection: close`. Counts requests with a body.
 pub(super) fn converse<S: Read + Write>(stream: &mut S, delivered: impl Fn(&S)) {
     while let Ok(Some(request)) = read_request(stream) {
         if !request.body.is_empty() {
@@ -53,7 +53,7 @@ pub(super) fn converse<S: Read + Write>(stream: &mut S, delivered: impl Fn(&S)) 
 fn spoil(mut guest: Guest, fault: HeadFault) {
     let Ok(Some(request)) = read_request(&mut guest) else { return };
     guest.delivered();
-    // The client may hang up at any point of it, as it should.
+    // The client may disconnect at any point, as it should.
     if write_spoiled(&mut guest, fault, &reply(&request.body).body).is_ok() {
         guest.finish();
     }
@@ -91,14 +91,14 @@ fn write_endless(stream: &mut impl Write) -> io::Result<()> {
     }
 }
 
-/// A request in full: its head as text, its body as `Content-Length` gives it.
+/// A complete request: its head as text, and its body of `Content-Length` bytes.
 struct Request {
     head: String,
     body: Vec<u8>,
 }
 
 impl Request {
-    /// The value of a header, by its name in any case.
+    /// Returns a header, ignoring case in its name.
     fn header(&self, name: &str) -> Option<&str> {
         self.head.lines().skip(1).find_map(|line| {
             let (key, value) = line.split_once(':')?;
@@ -107,7 +107,7 @@ impl Request {
     }
 }
 
-/// Reads one request, or nothing if the peer closed before it.
+/// Reads one request; returns `None` if the peer closed before it.
 fn read_request(stream: &mut impl Read) -> io::Result<Option<Request>> {
     let Some(head) = read_head(stream)? else { return Ok(None) };
     let mut request = Request { head, body: Vec::new() };
@@ -116,7 +116,7 @@ fn read_request(stream: &mut impl Read) -> io::Result<Option<Request>> {
     if (request.body.len() as u64) < length { Err(io::ErrorKind::UnexpectedEof.into()) } else { Ok(Some(request)) }
 }
 
-/// Reads up to the empty line and not a byte further.
+/// Reads up to and including the empty line, and no further.
 pub(super) fn read_head(stream: &mut impl Read) -> io::Result<Option<String>> {
     let mut head = Vec::new();
     while !head.ends_with(b"\r\n\r\n") && head.len() < MOST_HEAD {
@@ -129,7 +129,7 @@ pub(super) fn read_head(stream: &mut impl Read) -> io::Result<Option<String>> {
     Ok(Some(String::from_utf8_lossy(&head).into_owned()))
 }
 
-/// Answers a body in good health.
+/// Writes a healthy response.
 fn write_reply(stream: &mut impl Write, body: &[u8]) -> io::Result<()> {
     let reply = reply(body);
     let (status, length) = (reply.status, reply.body.len());

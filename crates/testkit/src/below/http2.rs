@@ -1,7 +1,6 @@
-//! HTTP/2 over TLS: a healthy minimal server, and those that misuse the protocol (H30).
+//! HTTP/2 over TLS: a minimal healthy server, and servers that violate the protocol (H30).
 //!
-//! The server reads requests without decoding their headers: it knows a request by its stream and its body, which is
-//! all that a stateless JSON-RPC request needs.
+//! The server does not decode request headers. Stream id and body are sufficient for a stateless JSON-RPC request.
 
 use std::collections::HashMap;
 use std::io::{self, Read, Write};
@@ -16,39 +15,39 @@ use super::frames::{
 use super::reply::reply;
 use super::tls::{self, Secured};
 
-/// What an HTTP/2 server does wrong. Floods go on until the client hangs up.
+/// Fault of an HTTP/2 server. Floods continue until the client disconnects.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Http2Fault {
     None,
-    /// GOAWAY before any request, for stream 0: nothing will be served here.
+    /// GOAWAY for stream 0 before any request.
     GoAwayFirst,
-    /// GOAWAY once the request has come, for stream 0: the request was provably not looked at.
+    /// GOAWAY for stream 0 after the request: the request was provably not processed.
     GoAwayRefusing,
-    /// GOAWAY that includes the request, then its answer, then the end: the graceful way.
+    /// GOAWAY that includes the request, then its response, then close: graceful shutdown.
     GoAwayDraining,
-    /// GOAWAY that includes the request, then the end: nobody knows what became of it.
+    /// GOAWAY that includes the request, then close: the outcome is unknown.
     GoAwayAbandoning,
-    /// RST_STREAM with REFUSED_STREAM: the request was provably not looked at.
+    /// RST_STREAM with REFUSED_STREAM: the request was provably not processed.
     RefusedStream,
     /// RST_STREAM with CANCEL, on every stream.
     ResetStream,
-    /// RST_STREAM for the request's stream, without end.
+    /// Endless RST_STREAM for the request's stream.
     ResetFlood,
-    /// Empty SETTINGS from the start, without end and without reading what they are answered with.
+    /// Endless empty SETTINGS from the start, without reading the acknowledgements.
     SettingsFlood,
-    /// PING from the start, likewise.
+    /// Endless PING from the start, likewise.
     PingFlood,
     /// A header block that never ends.
     ContinuationFlood,
-    /// An initial window of 0 that never opens: the request's body cannot be sent.
+    /// An initial window of 0 that never opens: the request body cannot be sent.
     ZeroWindow,
-    /// DATA without a byte, without end.
+    /// Endless empty DATA.
     EmptyDataFlood,
-    /// Takes the request and is never heard of again; pings are not answered either (H26).
+    /// Accepts the request and then never responds, also not to pings (H26).
     Silent,
 }
 
-/// Serves `h2` with such a fault; once `times` are used up, a healthy server.
+/// Serves `h2` with this fault; healthy after `times` connections.
 pub fn serve(authority: &TestCa, fault: Http2Fault, times: Times) -> io::Result<Endpoint> {
     let config = tls::server_config(&authority.server(), &["h2"])?;
     Endpoint::start(move |guest| {
@@ -63,7 +62,7 @@ pub fn serve(authority: &TestCa, fault: Http2Fault, times: Times) -> io::Result<
     })
 }
 
-/// How the server goes on once it has done what it had to do.
+/// Action after the last frame.
 enum Exit {
     Leave,
     StandStill,
@@ -71,11 +70,11 @@ enum Exit {
 
 struct Conversation {
     stream: Secured,
-    /// Bodies that have not ended, by stream.
+    /// Incomplete bodies by stream.
     bodies: HashMap<u32, Vec<u8>>,
 }
 
-/// A request that has arrived whole.
+/// A complete request.
 struct Request {
     stream: u32,
     body: Vec<u8>,
@@ -114,7 +113,7 @@ impl Conversation {
         self.send(&Frame::settings(if fault == Http2Fault::ZeroWindow { &closed_window } else { &[] }))
     }
 
-    /// Does to a request what the fault demands; nothing means that another request may follow.
+    /// Applies the fault to a request. Returns `None` if another request may follow.
     fn serve(&mut self, fault: Http2Fault, request: &Request) -> io::Result<Option<Exit>> {
         let stream = request.stream;
         match fault {
@@ -144,7 +143,8 @@ impl Conversation {
         self.send(&Frame::new(DATA, END_STREAM, request.stream, reply.body))
     }
 
-    /// Reads until a request is complete, minding the connection's housekeeping; nothing when the peer has left.
+    /// Reads until a request is complete, and answers SETTINGS and PING meanwhile. Returns `None` if the peer has
+    /// disconnected.
     fn next_request(&mut self) -> io::Result<Option<Request>> {
         loop {
             let frame = match Frame::read(&mut self.stream) {
@@ -188,7 +188,7 @@ impl Conversation {
         Ok(())
     }
 
-    /// Sends one frame over and over; the error with which that ends is the client's hanging up.
+    /// Sends one frame repeatedly, until the write fails because the client disconnects.
     fn flood(&mut self, frame: &Frame) -> io::Result<Exit> {
         let many = frame.bytes().repeat(256);
         loop {

@@ -1,8 +1,8 @@
-//! What goes wrong below HTTP: ports, bytes, TLS, HTTP/2 frames and proxies.
+//! Faults below HTTP: ports, bytes, TLS, HTTP/2 frames and proxies.
 //!
-//! Every piece is a value that runs on threads of this process and ends when it is dropped. [`run`] puts one of them
-//! into a process of its own: `faultd below H30-settings-flood --ca ca.pem`. There is no runtime and no HTTP library
-//! here; whatever is said is written byte by byte, so that a library's good manners cannot get in the way.
+//! Every server is a value that runs on threads of this process and stops when dropped. [`run`] runs one in a separate
+//! process: `faultd below H30-settings-flood --ca ca.pem`. It uses neither a runtime nor an HTTP library; all output is
+//! written byte by byte, so that no library corrects it.
 
 mod cases;
 mod certificates;
@@ -33,7 +33,7 @@ pub use proxy::{FaultProxy, Traffic};
 pub use script::{Direction, Fault, Moment, Rule, Script, Which};
 pub use tls::{TlsFault, serve as serve_tls};
 
-/// On how many connections a fault is committed before the server is healthy.
+/// Number of connections on which a fault occurs before the server is healthy.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Times {
     Always,
@@ -41,7 +41,7 @@ pub enum Times {
 }
 
 impl Times {
-    /// Whether the fault is for this connection; the first is 1.
+    /// Reports whether the fault applies to this connection; the first is 1.
     fn covers(self, connection: u64) -> bool {
         match self {
             Times::Always => true,

@@ -1,9 +1,8 @@
-//! Ports that go wrong before a byte is exchanged (H02), and names and addresses that cannot be served at all (H01,
-//! H41).
+//! Ports that fail before any byte is exchanged (H02), and names and addresses that cannot be served (H01, H41).
 //!
-//! A fault of the resolver cannot be served on loopback without owning the resolver, so here are only the names for
-//! which every resolver has the same answer. Where `localhost` is `::1` as well, a URL with that name already shows what
-//! a client does about a family that leads nowhere, because every server here listens on `127.0.0.1` alone.
+//! A resolver fault cannot be served on loopback without owning the resolver, so this module only has names with the
+//! same result on every resolver. On systems with `localhost` at `::1` too, a URL with that name exercises the client's
+//! address fallback, because every server here listens on `127.0.0.1` only.
 
 use std::io;
 use std::net::{Ipv4Addr, SocketAddr, SocketAddrV4};
@@ -19,14 +18,14 @@ use super::http1;
 /// A name that never resolves (RFC 6761, 6.4), for H01.
 pub const NO_SUCH_NAME: &str = "no-such-server.invalid";
 
-/// URLs that name no reachable address, for H41: a zone that is no interface, a zone on an address that has none, and
-/// a path to a socket where a host belongs.
+/// URLs without a reachable address, for H41: an unknown zone, a zone on an address without scope, and a socket path in
+/// place of a host.
 pub const UNREACHABLE_URLS: [&str; 3] =
     ["http://[fe80::1%25no-such-zone]:1/mcp", "http://[::1%251]:1/mcp", "http+unix://%2Fno%2Fsuch.sock/mcp"];
 
-/// A port on which every connection is refused.
+/// A port that refuses every connection.
 ///
-/// It is bound and does not listen, so that nobody else can get it meanwhile.
+/// It is bound but not listening, so that no other process can take it.
 pub struct Refused {
     address: SocketAddr,
     _socket: OwnedFd,
@@ -43,7 +42,7 @@ impl Refused {
     }
 }
 
-/// A port that listens with a backlog already full: the system drops what asks to connect, as a firewall would.
+/// A listening port with a full backlog: the kernel drops connection attempts, like a firewall.
 pub struct FullBacklog {
     address: SocketAddr,
     _sockets: Vec<OwnedFd>,
@@ -54,7 +53,7 @@ impl FullBacklog {
         let (listener, address) = bound()?;
         listen(&listener, 0)?;
         let mut sockets = vec![listener];
-        // Linux keeps one more than the backlog asked for, and a few whose handshake is not complete.
+        // Linux accepts one more than the requested backlog, and a few incomplete handshakes.
         for _ in 0..8 {
             sockets.push(knock(address)?);
         }
@@ -66,17 +65,17 @@ impl FullBacklog {
     }
 }
 
-/// Accepts and resets at once; once `times` are used up, a healthy server.
+/// Accepts and resets immediately; healthy after `times` connections.
 pub fn reset_after_accept(times: Times) -> io::Result<Endpoint> {
     Endpoint::start(move |guest| if times.covers(guest.number()) { guest.reset() } else { http1::attend(guest) })
 }
 
-/// Accepts, reads nothing and says nothing; once `times` are used up, a healthy server.
+/// Accepts, but neither reads nor writes; healthy after `times` connections.
 pub fn black_hole(times: Times) -> io::Result<Endpoint> {
     Endpoint::start(move |guest| if times.covers(guest.number()) { guest.stand_still() } else { http1::attend(guest) })
 }
 
-/// A healthy server over plain HTTP.
+/// Serves plain HTTP without faults.
 pub fn healthy() -> io::Result<Endpoint> {
     Endpoint::start(http1::attend)
 }
@@ -88,7 +87,7 @@ fn bound() -> io::Result<(OwnedFd, SocketAddr)> {
     Ok((socket, address))
 }
 
-/// Begins to connect and does not wait for the outcome.
+/// Starts to connect without waiting for the outcome.
 fn knock(address: SocketAddr) -> io::Result<OwnedFd> {
     let socket = tcp(SocketFlags::CLOEXEC | SocketFlags::NONBLOCK)?;
     match connect(&socket, &address) {

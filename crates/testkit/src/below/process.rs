@@ -1,6 +1,6 @@
-//! One piece in a process of its own: `faultd below CASE`.
+//! One server in a separate process: `faultd below CASE`.
 //!
-//! It prints `listening 127.0.0.1:PORT`, serves until its stdin closes, and then says what it has seen.
+//! It prints `listening 127.0.0.1:PORT`, serves until its stdin closes, and then prints a summary.
 
 use std::io::{self, Write};
 use std::net::{Ipv4Addr, SocketAddr};
@@ -21,7 +21,7 @@ const USAGE: &str = "usage: faultd below CASE [--times N] [--ca FILE] [--client 
 a client certificate with its key. --to is where a proxy leads. A rule is [connection N] to-server|to-client
 opening|before N|after N, then cut | close | half-close | black-hole | delay MS | trickle BYTES MS | garbage TEXT.";
 
-/// Serves the case that the arguments name, and returns the exit code.
+/// Serves the case named by the arguments, and returns the exit code.
 pub fn run(arguments: &[String]) -> i32 {
     match serve(arguments) {
         Ok(()) => 0,
@@ -104,7 +104,7 @@ impl Options {
         })
     }
 
-    /// An authority for this run, left where the options say.
+    /// Creates an authority for this run, and writes it to the configured files.
     fn authority(&self) -> io::Result<TestCa> {
         let authority = TestCa::new();
         if let Some(path) = &self.ca {
@@ -136,7 +136,7 @@ impl Running {
         }
     }
 
-    /// What has been seen so far, in one line.
+    /// Returns a one-line summary of the traffic.
     fn summary(&self) -> String {
         match self {
             Running::Endpoint(endpoint) => {

@@ -1,6 +1,6 @@
-//! The byte-level fault proxy: a port in front of a server, and a [`Script`] of what goes wrong in between.
+//! The byte-level fault proxy: a port in front of a server, and a [`Script`] of faults.
 //!
-//! It knows nothing of HTTP or TLS and works for any protocol over TCP.
+//! It is independent of HTTP and TLS and works for any protocol over TCP.
 
 use std::io;
 use std::net::{SocketAddr, TcpStream};
@@ -16,23 +16,23 @@ use super::endpoint::{Endpoint, Guest};
 use super::relay::{Orders, Passed, Relay};
 use super::script::{Direction, Fault, Script};
 
-/// How long the server behind may take to accept. Loopback needs no time; a full backlog never accepts.
+/// Connect timeout to the server. Loopback connects at once; a full backlog never accepts.
 const CONNECT: Duration = Duration::from_secs(1);
 
-/// Listens on `127.0.0.1`, forwards to one address, and spoils what its script says.
+/// Listens on `127.0.0.1`, forwards to one address, and injects the faults of its script.
 ///
-/// A client that gets through finds the connection reset when the server behind cannot be reached. Dropping the
-/// proxy closes every connection and joins every thread.
+/// If the server cannot be reached, the client's connection is reset. Dropping the proxy closes every connection and
+/// joins every thread.
 pub struct FaultProxy {
     endpoint: Endpoint,
     shared: Arc<Shared>,
 }
 
-/// What has gone through a [`FaultProxy`].
+/// Traffic of a [`FaultProxy`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Traffic {
     pub connections: u64,
-    /// Bytes let through, without those the proxy made up itself.
+    /// Forwarded bytes, without bytes injected by the proxy.
     pub to_server: u64,
     pub to_client: u64,
 }
@@ -43,7 +43,7 @@ struct Shared {
     lines: Mutex<Vec<Line>>,
 }
 
-/// A way to reach the thread of one connection.
+/// A handle to the thread of one connection.
 struct Line {
     connection: u64,
     bell: OwnedFd,
@@ -74,13 +74,13 @@ impl FaultProxy {
         }
     }
 
-    /// Replaces the script for the connections that are opened from now on.
+    /// Replaces the script for new connections.
     pub fn follow(&self, script: impl Into<Script>) {
         *locked(&self.shared.script) = script.into();
     }
 
-    /// Commits a fault on every connection that has carried a byte and is still open, whatever its script says. Returns
-    /// before it is done.
+    /// Injects a fault into every open connection that has carried a byte, independent of its script. Returns before
+    /// the fault occurs.
     pub fn strike(&self, direction: Direction, fault: &Fault) {
         for line in locked(&self.shared.lines).iter() {
             if line.faults.send((direction, fault.clone())).is_ok() {

@@ -1,7 +1,7 @@
-//! Carries bytes between two sockets in the manner of a script: one thread, both directions, no blocking call.
+//! Forwards bytes between two sockets according to a script: one thread, both directions, no blocking calls.
 //!
-//! What is decided in [`Lane`] is performed here. Without a rule the relay is transparent: FIN passes on as FIN and
-//! RST as RST.
+//! [`Lane`] decides, this module performs. Without a rule the relay is transparent: FIN is forwarded as FIN and RST as
+//! RST.
 
 use std::io::{self, Read, Write};
 use std::net::{Shutdown, TcpStream};
@@ -15,23 +15,23 @@ use rustix::event::{PollFd, PollFlags};
 use super::endpoint::{Ending, reset};
 use super::script::{Direction, Fault, Lane, Script, Step};
 
-/// How much is read ahead of what may pass.
+/// Maximum bytes buffered ahead of forwarding.
 const READ_AHEAD: usize = 64 << 10;
 
-/// Bytes let through, towards the server and towards the client.
+/// Forwarded bytes, to the server and to the client.
 #[derive(Debug, Default)]
 pub(super) struct Passed {
     pub to_server: AtomicU64,
     pub to_client: AtomicU64,
 }
 
-/// Faults ordered from outside: the pipe wakes the relay, the channel says what to do.
+/// Externally injected faults: the pipe wakes the relay, the channel carries the faults.
 pub(super) struct Orders {
     pub bell: OwnedFd,
     pub faults: Receiver<(Direction, Fault)>,
 }
 
-/// A connection through the proxy, while both sides are held.
+/// A connection through the proxy.
 pub(super) struct Relay<'a> {
     flows: [Flow; 2],
     passed: &'a Passed,
@@ -39,7 +39,7 @@ pub(super) struct Relay<'a> {
     orders: Option<Orders>,
 }
 
-/// One direction: read from `source`, held in `arrived`, let through to `leaving`, written to the other's source.
+/// One direction: read from `source`, buffered in `arrived`, released to `leaving`, written to the other flow's source.
 struct Flow {
     source: TcpStream,
     lane: Lane,
@@ -53,12 +53,12 @@ struct Flow {
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum State {
     Flowing,
-    /// The receiver has had its FIN.
+    /// FIN was sent to the receiver.
     Discarding,
     Stopped,
 }
 
-/// How a connection came to its end before both directions had.
+/// The end of a connection before both directions ended.
 enum Early {
     Cut,
     Close,
@@ -83,7 +83,7 @@ impl<'a> Relay<'a> {
         Relay { orders: Some(orders), ..self }
     }
 
-    /// Carries until both directions have ended, a fault ends them, or the proxy is dropped.
+    /// Runs until both directions have ended, a fault ends them, or the proxy is dropped.
     pub(super) fn run(mut self) {
         loop {
             match self.advance() {
@@ -97,7 +97,7 @@ impl<'a> Relay<'a> {
         }
     }
 
-    /// Does whatever can be done without waiting.
+    /// Makes all progress possible without waiting.
     fn advance(&mut self) -> Result<(), Early> {
         for (direction, fault) in self.take_orders() {
             self.strike(direction, fault)?;
@@ -118,8 +118,8 @@ impl<'a> Relay<'a> {
         Ok(())
     }
 
-    /// The next step of a direction that is neither held nor waiting for its receiver. After the last step of all, the
-    /// receiver is told that nothing follows.
+    /// Returns the next step of a direction that is neither delayed nor blocked by its receiver. After the last step,
+    /// sends FIN to the receiver.
     fn next_step(&mut self, direction: Direction) -> Result<Option<Step>, Early> {
         let [from_client, from_server] = &mut self.flows;
         let (flow, receiver) = match direction {
@@ -157,7 +157,7 @@ impl<'a> Relay<'a> {
     fn take_orders(&mut self) -> Vec<(Direction, Fault)> {
         let Some(orders) = &self.orders else { return Vec::new() };
         let faults: Vec<_> = orders.faults.try_iter().collect();
-        // One byte rings the bell for each order, so a read for each leaves none behind.
+        // Each fault writes one byte to the pipe, so one read per fault drains it.
         for _ in &faults {
             rustix::io::read(&orders.bell, &mut [0; 1]).ok();
         }
@@ -171,7 +171,7 @@ impl<'a> Relay<'a> {
             let mut flags = PollFlags::empty();
             flags.set(PollFlags::IN, flow.wants_input());
             flags.set(PollFlags::OUT, !other.leaving.is_empty() && other.state == State::Flowing);
-            // A socket that hung up would wake a poll that has no use for it, again and again.
+            // Skip idle sockets: one that hung up would wake the poll repeatedly.
             if !flags.is_empty() {
                 sources.push(PollFd::new(&flow.source, flags));
             }
@@ -180,7 +180,7 @@ impl<'a> Relay<'a> {
         self.ending.wait(&mut sources, due)
     }
 
-    /// Reads away what has arrived, because closing over unread bytes would send RST.
+    /// Drains received bytes, because closing with unread bytes would send RST.
     fn close(mut self) {
         for flow in &mut self.flows {
             flow.source.shutdown(Shutdown::Write).ok();
@@ -210,7 +210,7 @@ impl Flow {
         Flow { source, lane, arrived, leaving, held_until: None, state: State::Flowing, source_ended: false }
     }
 
-    /// Reads what is there; a peer that reset its side has the other side reset too.
+    /// Reads available bytes. If the peer reset its side, the other side is reset too.
     fn fill(&mut self) -> Result<(), Early> {
         let mut buffer = [0; 16 << 10];
         while self.wants_input() {
@@ -225,7 +225,7 @@ impl Flow {
         Ok(())
     }
 
-    /// Writes as much of what has been let through as the receiver takes.
+    /// Writes as many released bytes as the receiver accepts.
     fn flush(&mut self, mut receiver: &TcpStream) -> Result<(), Early> {
         while !self.leaving.is_empty() && self.state == State::Flowing {
             match receiver.write(&self.leaving) {

@@ -1,16 +1,16 @@
-//! What the smallest healthy server of revision 2026-07-28 answers: one stateless request in, one JSON answer out.
+//! A minimal healthy server of revision 2026-07-28: one stateless request in, one JSON response out.
 
 use serde_json::{Value, json};
 
-/// An answer before it is put into HTTP.
+/// A response, independent of the HTTP version.
 #[derive(Debug)]
 pub(super) struct Reply {
     pub status: u16,
-    /// Empty where there is nothing to say.
+    /// Empty for a response without content.
     pub body: Vec<u8>,
 }
 
-/// Answers the body of a POST; a request without a body is told that only POST is understood.
+/// Answers the body of a POST; an empty body gives 405.
 pub(super) fn reply(body: &[u8]) -> Reply {
     if body.is_empty() {
         return Reply { status: 405, body: Vec::new() };

@@ -1,59 +1,59 @@
-//! What a [`FaultProxy`](super::FaultProxy) does to the bytes that pass through it, as a value.
+//! Scripts of a [`FaultProxy`](super::FaultProxy), as values.
 //!
-//! A [`Script`] is a list of [`Rule`]s: at which connection, in which direction, at which byte, what happens. This
-//! module also decides, byte count in and step out, so that the proxy itself only carries.
+//! A [`Script`] is a list of [`Rule`]s with connection, direction, byte position and fault. This module also makes the
+//! decisions, from byte counts to steps, so that the proxy only forwards.
 
 use std::time::Duration;
 
-/// The way bytes travel.
+/// Direction of travel.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Direction {
     ToServer,
     ToClient,
 }
 
-/// When a rule applies, counted in the bytes its direction has let through on the connection.
+/// Position of a fault, in bytes forwarded in its direction of the connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Moment {
-    /// As soon as the connection is open, before any byte.
+    /// When the connection opens, before any byte.
     Opening,
-    /// When so many bytes have passed and one more arrives, which has not passed yet. `Before(0)` towards the client
-    /// means: the server has begun to answer, and the client knows nothing of it.
+    /// When this many bytes were forwarded and one more has arrived but is not forwarded. `Before(0)` to the client
+    /// means: the server has started to respond, and the client has received nothing.
     Before(u64),
-    /// As soon as so many bytes have passed.
+    /// When this many bytes were forwarded.
     After(u64),
 }
 
-/// What happens to a direction, or for the first two to the whole connection.
+/// A fault of one direction, or for the first two of the whole connection.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Fault {
     /// RST to both sides.
     Cut,
-    /// Closes both sides, as a process that exits does.
+    /// Closes both sides, like an exiting process.
     Close,
-    /// FIN to the receiver; whatever its sender sends from then on is thrown away. The other direction lives on.
+    /// FIN to the receiver; further data from the sender is discarded. The other direction continues.
     HalfClose,
-    /// Holds everything back once, for so long.
+    /// Delays everything once.
     Delay(Duration),
-    /// From then on so many bytes at a time, with a pause after each.
+    /// From here on, forwards this many bytes at a time with a pause after each.
     Trickle { bytes: usize, every: Duration },
-    /// Puts bytes in between that nobody sent.
+    /// Injects bytes.
     Garbage(Vec<u8>),
-    /// Reads and forwards nothing any more, and closes nothing (H26). The system goes on acknowledging what is sent,
-    /// TCP keep-alive included; only a deadline or a ping of the protocol above can tell.
+    /// Stops reading and forwarding without closing (H26). The kernel keeps acknowledging data and TCP keep-alives, so
+    /// only a deadline or a protocol-level ping can detect it.
     BlackHole,
 }
 
-/// Which connections a rule is for; the first is 1.
+/// The connections a rule applies to; the first is 1.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Which {
     Every,
     Only(u64),
-    /// This one and all that come after it.
+    /// This connection and all later ones.
     From(u64),
 }
 
-/// One thing that goes wrong.
+/// One fault with its place.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Rule {
     pub which: Which,
@@ -63,12 +63,12 @@ pub struct Rule {
 }
 
 impl Rule {
-    /// A rule for every connection.
+    /// Creates a rule for every connection.
     pub fn new(direction: Direction, moment: Moment, fault: Fault) -> Rule {
         Rule { which: Which::Every, direction, moment, fault }
     }
 
-    /// The same rule for some connections.
+    /// Restricts the rule to some connections.
     pub fn on(self, which: Which) -> Rule {
         Rule { which, ..self }
     }
@@ -82,20 +82,20 @@ impl Rule {
     }
 }
 
-/// Rules in the order in which they are tried; the empty script forwards faithfully.
+/// Rules in order of evaluation. The empty script forwards everything.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Script {
     pub rules: Vec<Rule>,
 }
 
 impl Script {
-    /// Adds a rule at the end.
+    /// Appends a rule.
     pub fn with(mut self, rule: Rule) -> Script {
         self.rules.push(rule);
         self
     }
 
-    /// What one direction of one connection has before it.
+    /// Returns the rules of one direction of one connection.
     pub(super) fn lane(&self, connection: u64, direction: Direction) -> Lane {
         let ours = self.rules.iter().filter(|rule| rule.direction == direction && rule.applies_to(connection));
         Lane { pending: ours.map(|rule| (rule.moment, rule.fault.clone())).collect(), passed: 0, pace: None }
@@ -108,7 +108,7 @@ impl From<Rule> for Script {
     }
 }
 
-/// One direction of one connection: how far it has come, and which rules are still ahead.
+/// State of one direction of one connection: forwarded bytes, and pending rules.
 #[derive(Debug)]
 pub(super) struct Lane {
     pending: Vec<(Moment, Fault)>,
@@ -116,16 +116,16 @@ pub(super) struct Lane {
     pace: Option<(usize, Duration)>,
 }
 
-/// What to do next.
+/// The next action.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Step {
-    /// Let so many bytes through, then pause.
+    /// Forward this many bytes, then pause.
     Pass(usize, Duration),
     Strike(Fault),
 }
 
 impl Lane {
-    /// The next step when so many bytes have arrived and wait; none when only new bytes can bring one about.
+    /// Returns the next step, given the number of waiting bytes; `None` if more bytes are needed.
     pub(super) fn next(&mut self, waiting: usize) -> Option<Step> {
         if let Some(index) = self.pending.iter().position(|(moment, _)| self.is_due(*moment, waiting)) {
             let (_, fault) = self.pending.remove(index);
@@ -144,7 +144,7 @@ impl Lane {
         Some(Step::Pass(bytes, pause))
     }
 
-    /// Adds a fault that is due at once.
+    /// Adds a fault that is due immediately.
     pub(super) fn strike(&mut self, fault: Fault) {
         self.pending.push((Moment::Opening, fault));
     }
@@ -157,7 +157,7 @@ impl Lane {
         }
     }
 
-    /// How many bytes may pass before a rule must be looked at again.
+    /// Returns the number of bytes that may pass before a rule must be evaluated again.
     fn free(&self) -> usize {
         let ahead = self.pending.iter().filter_map(|(moment, _)| match moment {
             Moment::Opening => None,
@@ -171,7 +171,7 @@ impl Lane {
 mod tests {
     use super::*;
 
-    /// Feeds a lane chunks of bytes and tells what it did with them.
+    /// Feeds chunks of bytes to a lane and compares its steps.
     fn check(rules: &[(Moment, Fault)], chunks: &[usize], expected: &[Step]) {
         let mut lane = Lane { pending: rules.to_vec(), passed: 0, pace: None };
         let (mut steps, mut waiting) = (Vec::new(), 0);

@@ -1,6 +1,6 @@
-//! TLS servers that no client may accept (H03), and one that it should.
+//! TLS servers that no client may accept (H03), and a valid one.
 //!
-//! Except where the handshake itself is spoiled, what follows it is the smallest healthy server over HTTP/1.1.
+//! Unless the handshake itself is faulty, it is followed by the minimal healthy server over HTTP/1.1.
 
 use std::io::{self, Read, Write};
 use std::sync::Arc;
@@ -14,38 +14,38 @@ use super::certificates::{Identity, TestCa};
 use super::endpoint::{Endpoint, Guest};
 use super::http1;
 
-/// What is wrong with a TLS server.
+/// Fault of a TLS server.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum TlsFault {
-    /// A good certificate from the test's authority.
+    /// A valid certificate from the test authority.
     None,
     Expired,
     WrongHost,
     SelfSigned,
-    /// A certificate from an authority that the client has never heard of.
+    /// A certificate from an authority unknown to the client.
     UnknownAuthority,
-    /// A certificate from somebody who uses the authority's name, but has not its key.
+    /// A certificate with the authority's name, signed by another key.
     ForgedAuthority,
-    /// Chooses TLS 1.0, whatever the client offers.
+    /// Chooses TLS 1.0, independent of the client's offer.
     OldVersion,
-    /// Turns the client away because it offers nothing old enough.
+    /// Rejects the client because it offers no version old enough.
     OldVersionAlert,
-    /// Has only protocols that no client asks for.
+    /// Supports only protocols that no client offers.
     NoCommonAlpn,
-    /// Agrees on `h2` and then speaks HTTP/1.1.
+    /// Negotiates `h2` and then uses HTTP/1.1.
     AlpnLie,
-    /// Reads the client's hello and never answers.
+    /// Reads the ClientHello and never answers.
     Stall,
-    /// Answers the client's hello in plain HTTP.
+    /// Answers the ClientHello with plain HTTP.
     NotTls,
-    /// Demands a certificate that the test's authority has signed.
+    /// Requires a client certificate signed by the test authority.
     ClientCertificate,
 }
 
-/// An open TLS connection to a guest.
+/// An open TLS connection.
 pub(super) type Secured = StreamOwned<ServerConnection, Guest>;
 
-/// Serves with such a fault; once `times` are used up, a healthy server.
+/// Serves with this fault; healthy after `times` connections.
 pub fn serve(authority: &TestCa, fault: TlsFault, times: Times) -> io::Result<Endpoint> {
     let faulty = config(authority, fault)?;
     let healthy = config(authority, TlsFault::None)?;
@@ -61,18 +61,18 @@ pub fn serve(authority: &TestCa, fault: TlsFault, times: Times) -> io::Result<En
     })
 }
 
-/// The settings of a server with this certificate that offers these protocols by ALPN.
+/// Returns a server configuration with this certificate and these ALPN protocols.
 pub(super) fn server_config(identity: &Identity, protocols: &[&str]) -> io::Result<Arc<ServerConfig>> {
     finish(builder()?.with_no_client_auth(), identity, protocols)
 }
 
-/// Completes the handshake; a client that is turned away is told why.
+/// Completes the handshake. A rejected client receives the alert.
 pub(super) fn secure(guest: Guest, config: &Arc<ServerConfig>) -> io::Result<Secured> {
     let connection = ServerConnection::new(Arc::clone(config)).map_err(io::Error::other)?;
     let mut secured = StreamOwned::new(connection, guest);
     while secured.conn.is_handshaking() {
         if let Err(error) = secured.conn.complete_io(&mut secured.sock) {
-            // The alert stands behind whatever was said before it, and only the first piece has been written.
+            // The alert is queued behind earlier output, of which only the first piece was written.
             while secured.conn.wants_write() && secured.conn.write_tls(&mut secured.sock).is_ok() {}
             secured.sock.finish();
             return Err(error);
@@ -81,7 +81,7 @@ pub(super) fn secure(guest: Guest, config: &Arc<ServerConfig>) -> io::Result<Sec
     Ok(secured)
 }
 
-/// Says goodbye properly, so that the peer does not take the end for a truncation.
+/// Sends close_notify, so that the peer does not detect a truncation.
 pub(super) fn leave(mut secured: Secured) {
     secured.conn.send_close_notify();
     secured.flush().ok();
@@ -150,7 +150,7 @@ fn answer_hello(mut guest: Guest, answer: &[u8]) {
     }
 }
 
-/// Reads one TLS record: a type, a version, a length, and so many bytes.
+/// Reads one TLS record: type, version, length and payload.
 fn read_record(stream: &mut impl Read) -> io::Result<Vec<u8>> {
     let mut header = [0; 5];
     stream.read_exact(&mut header)?;
@@ -159,10 +159,10 @@ fn read_record(stream: &mut impl Read) -> io::Result<Vec<u8>> {
     Ok(payload)
 }
 
-/// A fatal alert in a record of TLS 1.0: `protocol_version`.
+/// A fatal alert in a TLS 1.0 record: `protocol_version`.
 const ALERT_PROTOCOL_VERSION: [u8; 7] = [0x15, 3, 1, 0, 2, 2, 70];
 
-/// A ServerHello of TLS 1.0: no session, `TLS_RSA_WITH_AES_128_CBC_SHA`, no compression.
+/// Returns a TLS 1.0 ServerHello: no session, `TLS_RSA_WITH_AES_128_CBC_SHA`, no compression.
 fn server_hello_1_0() -> Vec<u8> {
     let body = [&[3, 1][..], &[0x5a; 32], &[0], &[0x00, 0x2f], &[0]].concat();
     let handshake = [&[2, 0, 0, body.len() as u8][..], &body].concat();

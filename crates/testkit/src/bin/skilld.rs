@@ -1,8 +1,8 @@
 //! A stdio server of revision 2026-07-28 that serves skills from a script: `skilld SCRIPT.json`.
 //!
-//! It believes its script and checks nothing, so that a test can have it lie about anything. The script has the members
-//! `capabilities`, `pages` (lists of entries), `entries` (by URI, for `skills/get`) and `files` (by URI, the contents of
-//! `resources/read`). It keeps a log of what it was asked and gives it out as `skilld/log`.
+//! It does not validate its script, so that tests can serve invalid data. The script has the members `capabilities`,
+//! `pages` (lists of entries), `entries` (by URI, for `skills/get`) and `files` (by URI, the contents of
+//! `resources/read`). All requests are logged and returned by `skilld/log`.
 
 use std::io::{self, BufRead, Write};
 
@@ -52,7 +52,7 @@ fn answer(script: &Value, log: &[String], method: &str, params: &Value) -> Optio
     Some(result)
 }
 
-/// The cursor of a page is its number.
+/// Returns a page; the cursor of a page is its number.
 fn page(script: &Value, params: &Value) -> Option<Value> {
     let number: usize = params["cursor"].as_str().unwrap_or("0").parse().ok()?;
     let mut result = json!({ "skills": script["pages"].get(number)? });

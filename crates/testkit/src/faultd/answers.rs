@@ -1,4 +1,4 @@
-//! Faults of meaning: whole lines of good JSON that say the wrong thing, too much, or too late.
+//! Semantic faults: valid JSON lines with wrong, excessive or late content.
 
 use std::sync::Arc;
 use std::thread;
@@ -48,7 +48,7 @@ fn answer_after_cancellation(server: &Arc<Server>, strike: &Strike) {
     locked(&server.late).insert(strike.id.to_string(), strike.line.clone());
 }
 
-/// Stops when cancelled, and says nothing then.
+/// Stops when cancelled, without a response.
 fn progress_for_ever(server: &Arc<Server>, strike: &Strike) {
     let (server, id, token) = (Arc::clone(server), strike.id.clone(), strike.token.clone());
     thread::spawn(move || {
@@ -71,14 +71,14 @@ fn unknown_ids(server: &Arc<Server>, strike: &Strike) {
     strike.deliver(server);
 }
 
-/// The second answer says that it is the second.
+/// The second response is marked as a duplicate.
 fn twice(server: &Arc<Server>, strike: &Strike) {
     strike.deliver(server);
     let answer = if strike.moment == Moment::Idle { &strike.previous } else { &strike.line };
     server.out.line(frame::inject(answer, br#""duplicate":true"#));
 }
 
-/// Keeps answers until `--count` are together, or no more come, and sends them in disorder.
+/// Collects responses until there are `--count`, or until no more arrive, and sends them out of order.
 fn shuffled(server: &Arc<Server>, strike: &Strike) {
     let mut gathered = locked(&server.gathered);
     gathered.push(strike.line.clone());
@@ -108,7 +108,7 @@ fn release_when_quiet(server: &Server) {
 fn release(server: &Server) {
     let mut lines = std::mem::take(&mut *locked(&server.gathered));
     lines.reverse();
-    // A fixed shuffle: the same disorder every time.
+    // A fixed shuffle: the same order every time.
     let mut random = 0x2545_f491usize;
     for last in (1..lines.len()).rev() {
         random = random.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
@@ -123,12 +123,12 @@ fn renamed(server: &Server, strike: &Strike, token: Option<&str>) {
     server.out.line(frame::with_id(&strike.line, &strike.id, token));
 }
 
-/// The id as a JSON string: `7` becomes `"7"`.
+/// Returns the id as a JSON string: `7` becomes `"7"`.
 fn text_of(id: &Value) -> String {
     if id.is_string() { Value::String(id.to_string()).to_string() } else { format!("\"{id}\"") }
 }
 
-/// The id as digits; zero if it is not a number.
+/// Returns the id as a number; zero if it is not a number.
 fn number(strike: &Strike) -> i64 {
     strike.id.as_i64().unwrap_or_default()
 }
@@ -154,7 +154,7 @@ fn ask_everything(server: &Arc<Server>, strike: &Strike) {
     strike.deliver(server);
 }
 
-/// The answer comes only when the client has replied, or has had its time.
+/// Sends the response only after the client's reply or a timeout.
 fn ask(server: &Arc<Server>, strike: &Strike, method: &'static str) {
     let then = (strike.moment == Moment::Answer).then(|| strike.line.clone());
     server.ask(method, &ask_params(method), then);
@@ -187,7 +187,7 @@ fn unknown_everything(server: &Arc<Server>, strike: &Strike) {
     server.out.line(format!(r#"{{"futureMember":true,{}"#, &line[1..]));
 }
 
-/// `--count` notifications of three kinds; the answer comes halfway through.
+/// Sends `--count` notifications of three kinds, with the response halfway through.
 fn notification_flood(server: &Arc<Server>, strike: &Strike) {
     let token = strike.token.clone().unwrap_or_else(|| json!("unknown-token"));
     let kinds = [
@@ -207,7 +207,7 @@ fn notification_flood(server: &Arc<Server>, strike: &Strike) {
     });
 }
 
-/// In handfuls, so that other answers find a gap.
+/// Sends in batches, so that other responses can interleave.
 fn pour(server: &Server, kinds: &[String], total: usize) {
     let mut handful = String::new();
     for number in 0..total {
@@ -222,14 +222,14 @@ fn pour(server: &Server, kinds: &[String], total: usize) {
     }
 }
 
-/// Small on the wire, large once parsed: `--bytes` of `[{"":0},…]`.
+/// Sends `--bytes` of `[{"":0},…]`: small on the wire, large once parsed.
 fn many_nodes(server: &Arc<Server>, strike: &Strike) {
     let nodes = server.options.bytes.unwrap_or(6 << 20) / r#"{"":0},"#.len();
     let list = vec![r#"{"":0}"#; nodes.max(1)].join(",");
     server.out.line(frame::inject(&strike.line, format!(r#""structuredContent":[{list}]"#).as_bytes()));
 }
 
-/// `--count` arrays inside one another.
+/// Sends `--count` nested arrays.
 fn deep_nesting(server: &Arc<Server>, strike: &Strike) {
     let depth = server.options.count.unwrap_or(1_000_000);
     let nest = format!(r#""structuredContent":{}{}"#, "[".repeat(depth), "]".repeat(depth));

@@ -1,4 +1,4 @@
-//! Faults of the catalog: lists that mislead, and tools that test how faithfully answers are kept.
+//! Faults of listings, and tools that test byte-exact forwarding.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -10,10 +10,10 @@ use super::healthy::{cached, completed};
 use super::server::{Conversation, Server, locked};
 use super::{Fault, Intercept, tools};
 
-/// The input schema of the tool `odd`, byte for byte as it is sent.
+/// Input schema of the tool `odd`, byte for byte as sent.
 pub const ODD_SCHEMA: &str = r#"{ "type" : "object",  "zeta":1, "properties" : {"b":{"type":"string"}, "a" :{"type":"integer","minimum":-0.0}},"x-unknown":{"k":[1.50,2E3]}, "$schema":"https://json-schema.org/draft/2020-12/schema","additionalProperties":false }"#;
 
-/// The members of the result of the tool `odd` after `resultType`, byte for byte as they are sent.
+/// Members of the result of the tool `odd` after `resultType`, byte for byte as sent.
 pub const ODD_RESULT: &str = r#""zulu":{"b":1,"a":2},"content":[{"type":"hologram","depth":3,"data":"AAAA"},{"text":"plain \u0041 \/","type":"text","annotations":{"z":1,"audience":["user"]}}],"structuredContent":{"z":12345678901234567890123,"a":1.10,"m":[1e2,-0]},"alpha":null,"_meta":{"vendor/x":"y"}"#;
 
 pub fn find(name: &str) -> Option<Fault> {
@@ -29,7 +29,7 @@ pub fn find(name: &str) -> Option<Fault> {
     Some(Fault::Intercept { act, handshake_only: false })
 }
 
-/// Malformed tools, each in its own way, between good ones.
+/// Lists malformed tools, each in a different way, between valid ones.
 fn bad_tool(server: &Arc<Server>, message: &Message) -> bool {
     let mut list = tools::definitions();
     list.insert(1, json!({ "name": 7, "inputSchema": "none" }));
@@ -58,7 +58,7 @@ fn repeated_cursor(server: &Arc<Server>, message: &Message) -> bool {
     message.is("tools/list") && page(server, message, 0, Some("same"))
 }
 
-/// The empty string is a cursor like any other (server/utilities/pagination).
+/// An empty string is a valid cursor (server/utilities/pagination).
 fn empty_cursor(server: &Arc<Server>, message: &Message) -> bool {
     if !message.is("tools/list") {
         return false;
@@ -74,7 +74,7 @@ fn endless_pages(server: &Arc<Server>, message: &Message) -> bool {
     message.is("tools/list") && page(server, message, number, Some(&(number + 1).to_string()))
 }
 
-/// One tool, and the way to the next page.
+/// Sends a page with one tool and the next cursor.
 fn page(server: &Server, message: &Message, number: usize, next: Option<&str>) -> bool {
     let mut body = cached(json!({ "tools": [tools::filler(number)] }));
     if let Some(next) = next {
@@ -83,7 +83,7 @@ fn page(server: &Server, message: &Message, number: usize, next: Option<&str>) -
     send(server, message, body)
 }
 
-/// Tools that tell what the process was given.
+/// Adds tools that report the environment of the process.
 fn environment(server: &Arc<Server>, message: &Message) -> bool {
     if message.is("tools/list") {
         let mut list = tools::definitions();
@@ -100,7 +100,7 @@ fn environment(server: &Arc<Server>, message: &Message) -> bool {
     calls(message, "fds") && send(server, message, told(json!({ "fds": descriptors() })))
 }
 
-/// Number and target of every open descriptor but the one used for looking.
+/// Returns number and target of every open descriptor, except the one used for listing.
 fn descriptors() -> BTreeMap<String, String> {
     let Ok(entries) = std::fs::read_dir("/proc/self/fd") else { return BTreeMap::new() };
     entries
@@ -113,7 +113,7 @@ fn descriptors() -> BTreeMap<String, String> {
         .collect()
 }
 
-/// The value as structured content, and as text for those who do not read that.
+/// Returns the value as structured content and as text.
 fn told(value: Value) -> Value {
     let mut body = tools::text(&value.to_string());
     body["structuredContent"] = value;

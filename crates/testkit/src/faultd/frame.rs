@@ -1,20 +1,20 @@
-//! Messages as text: reading what arrived, and writing what leaves so that a fault can spoil it byte by byte.
+//! Messages as text: parsing of input, and output that faults can modify byte by byte.
 
 use serde_json::{Value, json};
 
-/// One message from the client, already told apart.
+/// A parsed message from the client.
 pub struct Message {
     /// Present on requests and responses.
     pub id: Option<Value>,
     /// Empty on a response.
     pub method: String,
     pub params: Value,
-    /// The error code of a response that has one.
+    /// Error code of an error response.
     pub error: Option<i64>,
 }
 
 impl Message {
-    /// Reads one line; `None` if it is no JSON object.
+    /// Parses one line; returns `None` if it is not a JSON object.
     pub fn parse(line: &[u8]) -> Option<Message> {
         let mut body: Value = serde_json::from_slice(line).ok()?;
         let fields = body.as_object_mut()?;
@@ -38,7 +38,7 @@ impl Message {
         !self.is_response() && self.id.is_some()
     }
 
-    /// The id, or null where there is none.
+    /// Returns the id, or null if it is missing.
     pub fn id(&self) -> Value {
         self.id.clone().unwrap_or_default()
     }
@@ -47,13 +47,13 @@ impl Message {
         self.params.get("_meta")?.get(key)
     }
 
-    /// One of a tool call's arguments.
+    /// Returns an argument of a tool call.
     pub fn argument(&self, name: &str) -> &Value {
         &self.params["arguments"][name]
     }
 }
 
-/// Why a request is answered with an error.
+/// A JSON-RPC error to respond with.
 pub struct Refusal {
     pub code: i64,
     pub message: String,
@@ -66,7 +66,7 @@ impl Refusal {
     }
 }
 
-/// Begins with the version and the id, in that order: [`with_id`] relies on it.
+/// Formats a response. It starts with the version and the id, in this order: [`with_id`] relies on it.
 pub fn result(id: &Value, result: &Value) -> String {
     format!(r#"{{"jsonrpc":"2.0","id":{id},"result":{result}}}"#)
 }
@@ -87,12 +87,12 @@ pub fn notification(method: &str, params: &Value) -> String {
     format!(r#"{{"jsonrpc":"2.0","method":"{method}","params":{params}}}"#)
 }
 
-/// A notification that nobody minds, where a fault needs a line to spoil.
+/// Returns a harmless notification, for faults that need a line to modify.
 pub fn chatter() -> String {
     notification("notifications/message", &json!({ "level": "info", "logger": "faultd", "data": "chatter" }))
 }
 
-/// The same answer with `token` where its id stood; no id at all where `token` is `None`.
+/// Replaces the id of a response with `token`, or removes it if `token` is `None`.
 pub fn with_id(line: &str, id: &Value, token: Option<&str>) -> String {
     let head = format!(r#"{{"jsonrpc":"2.0","id":{id},"#);
     let rest = line.strip_prefix(&head).unwrap_or(line);
@@ -102,7 +102,7 @@ pub fn with_id(line: &str, id: &Value, token: Option<&str>) -> String {
     }
 }
 
-/// Adds `fragment`, such as `"key":0`, as the first member of the result, or of the params, or of the error.
+/// Inserts `fragment`, such as `"key":0`, as the first member of the result, the params or the error.
 pub fn inject(line: &str, fragment: &[u8]) -> Vec<u8> {
     let (head, rest) = line.split_at(payload(line));
     let mut bytes = Vec::with_capacity(line.len() + fragment.len() + 1);
@@ -115,14 +115,14 @@ pub fn inject(line: &str, fragment: &[u8]) -> Vec<u8> {
     bytes
 }
 
-/// The same message padded to exactly `size` bytes; unchanged if it is longer already.
+/// Pads a message to exactly `size` bytes; a longer message stays unchanged.
 pub fn padded(line: &str, size: usize) -> Vec<u8> {
     let bare = inject(line, br#""pad":"""#).len();
     let filler = "a".repeat(size.saturating_sub(bare));
     inject(line, format!(r#""pad":"{filler}""#).as_bytes())
 }
 
-/// Where the members of the message's payload begin.
+/// Returns the position of the first member of the message's payload.
 pub fn payload(line: &str) -> usize {
     [r#""result":{"#, r#""params":{"#, r#""error":{"#]
         .iter()

@@ -1,4 +1,4 @@
-//! Faults of bytes and lines: what is written is not quite the line that was meant.
+//! Faults of bytes and lines: the output differs from the intended line.
 
 use std::process::exit;
 use std::sync::Arc;
@@ -36,7 +36,7 @@ pub fn find(name: &str) -> Option<Fault> {
     })
 }
 
-/// One byte a second. On a thread, so that the end of stdin is noticed meanwhile.
+/// Sends one byte per second, on a thread, so that the end of stdin is still noticed.
 fn drip(server: &Arc<Server>, strike: &Strike) {
     let (server, line) = (Arc::clone(server), format!("{}\n", strike.line));
     thread::spawn(move || {
@@ -48,7 +48,7 @@ fn drip(server: &Arc<Server>, strike: &Strike) {
     });
 }
 
-/// Half a line, and the rest of it after an hour.
+/// Sends half a line, and the rest after an hour.
 fn half_a_line(server: &Arc<Server>, strike: &Strike) {
     let (server, line) = (Arc::clone(server), format!("{}\n", strike.line));
     let (began, begin) = std::sync::mpsc::channel();
@@ -76,19 +76,19 @@ fn byte_order_mark(server: &Arc<Server>, strike: &Strike) {
     strike.deliver(server);
 }
 
-/// A carriage return is JSON whitespace, and ends no line.
+/// A carriage return is JSON whitespace and does not end a line.
 fn lone_carriage_returns(server: &Arc<Server>, strike: &Strike) {
     server.out.line(format!("\r{{\r{}", &strike.line[1..]));
 }
 
-/// A byte order mark, the line and its newline, in units of two bytes.
+/// Sends a byte order mark, the line and its newline as UTF-16.
 fn utf16(server: &Server, strike: &Strike, bytes: fn(u16) -> [u8; 2]) {
     let text = format!("\u{feff}{}\n", strike.line);
     let units: Vec<u8> = text.encode_utf16().flat_map(bytes).collect();
     server.out.bytes(&units);
 }
 
-/// Members that differ from the real ones by an escaped NUL, and lie.
+/// Adds decoy members that differ from the real ones by an escaped NUL.
 fn nul_in_keys(server: &Arc<Server>, strike: &Strike) {
     let decoys = br#""resultType\u0000":"mystery","content\u0000":[],"isError\u0000":true,"\u0000":0"#;
     server.out.line(frame::inject(&strike.line, decoys));
@@ -104,7 +104,7 @@ fn id_before_the_flood(server: &Arc<Server>, strike: &Strike) {
     flood(server, &strike.line);
 }
 
-/// The line with `--bytes` of padding inside its payload.
+/// Sends the line with `--bytes` of padding inside its payload.
 fn flood(server: &Server, line: &str) {
     let (head, rest) = line.split_at(frame::payload(line));
     let held = server.out.hold();
@@ -113,7 +113,7 @@ fn flood(server: &Server, line: &str) {
     held.write(format!("\",{rest}\n").as_bytes());
 }
 
-/// Never ends until nobody reads.
+/// Writes until a write fails.
 fn endless_line(server: &Arc<Server>, strike: &Strike) {
     let (server, line) = (Arc::clone(server), strike.line.clone());
     thread::spawn(move || {
@@ -129,7 +129,7 @@ fn exactly(server: &Server, strike: &Strike, size: usize) {
     server.out.line(frame::padded(&strike.line, size));
 }
 
-/// The answer in the middle, so that neither the first nor the last frame of a read is enough.
+/// Sends the response in the middle, so that processing only the first or last frame of a read is not sufficient.
 fn three_frames_in_one_write(server: &Arc<Server>, strike: &Strike) {
     let chatter = frame::chatter();
     server.out.bytes(format!("{chatter}\n{}\n{chatter}\n", strike.line).as_bytes());

@@ -1,4 +1,4 @@
-//! What a server without faults says. Dual-era by default; see [`Era`].
+//! Responses of a server without faults. Dual-era by default; see [`Era`].
 
 use std::sync::Arc;
 
@@ -10,7 +10,7 @@ use super::server::{Conversation, Server, locked};
 use super::serving::Serving;
 use super::tools;
 
-/// Puts what the oracle will ask about into the ledger, before anything else is done with it.
+/// Records the entries that the oracle checks, before any other processing.
 pub fn record(server: &dyn Serving, message: &Message) {
     match message.method.as_str() {
         "tools/call" => {
@@ -23,7 +23,7 @@ pub fn record(server: &dyn Serving, message: &Message) {
     }
 }
 
-/// By what a call is known in the ledger: its nonce, or its id where it has none.
+/// Returns the key of a call in the ledger: its nonce, or its id if it has none.
 pub fn nonce(message: &Message) -> String {
     match message.argument("nonce") {
         Value::String(nonce) => nonce.clone(),
@@ -46,7 +46,7 @@ pub fn notified(server: &Arc<Server>, message: &Message) {
     }
 }
 
-/// The whole line to send, or nothing if the request was cancelled meanwhile.
+/// Returns the response line, or `None` if the request was cancelled meanwhile.
 pub fn answer(server: &Server, message: &Message) -> Option<String> {
     let outcome = match message.method.as_str() {
         "server/discover" => discover(server, message),
@@ -63,12 +63,12 @@ pub fn answer(server: &Server, message: &Message) -> Option<String> {
     })
 }
 
-/// Does what an admitted request asks; nothing if it was cancelled meanwhile.
+/// Executes an accepted request; returns `None` if it was cancelled meanwhile.
 pub fn carry_out(server: &dyn Serving, message: &Message) -> Option<Result<Value, Refusal>> {
     if message.is("tools/call") { tools::call(server, message) } else { Some(look_up(server, message)) }
 }
 
-/// A `DiscoverResult` that offers `versions`.
+/// Returns a `DiscoverResult` with these versions.
 pub fn discover_result(versions: &[&str]) -> Value {
     json!({
         "resultType": "complete",
@@ -81,7 +81,7 @@ pub fn discover_result(versions: &[&str]) -> Value {
     })
 }
 
-/// What `initialize` is answered with: the revision asked for if it is not too new, else our newest.
+/// Returns the result of `initialize`: the requested revision if it is not too new, otherwise the newest.
 pub fn initialize_result(era: Era, message: &Message) -> Value {
     json!({
         "protocolVersion": agreed(era, message),
@@ -91,7 +91,7 @@ pub fn initialize_result(era: Era, message: &Message) -> Value {
     })
 }
 
-/// The revision that an `initialize` leads to.
+/// Returns the revision negotiated by `initialize`.
 pub fn agreed(era: Era, message: &Message) -> &'static str {
     let newest = era.newest_handshake();
     let asked = message.params["protocolVersion"].as_str().unwrap_or_default();
@@ -130,7 +130,7 @@ fn initialize(server: &Server, message: &Message) -> Result<Value, Refusal> {
     Ok(initialize_result(server.options.era, message))
 }
 
-/// Lets a request in if it suits the era, and settles the era if that was open.
+/// Checks that a request fits the era, and sets the era if it is undecided.
 fn admit(server: &Server, message: &Message) -> Result<(), Refusal> {
     let mut conversation = locked(&server.conversation);
     match *conversation {
@@ -153,7 +153,7 @@ fn admit(server: &Server, message: &Message) -> Result<(), Refusal> {
     }
 }
 
-/// The two keys without which a stateless request is refused (2026-07-28, basic/index).
+/// Checks the two `_meta` keys that a stateless request needs (2026-07-28, basic/index).
 pub fn check_meta(message: &Message) -> Result<(), Refusal> {
     let version = message.meta("io.modelcontextprotocol/protocolVersion");
     let capabilities = message.meta("io.modelcontextprotocol/clientCapabilities");
@@ -210,7 +210,7 @@ pub fn cached(mut body: Value) -> Value {
     body
 }
 
-/// Adds what the stateless era wants of every result, and takes away what only it knows.
+/// Adapts a result to the era of the connection.
 pub fn completed(server: &Server, body: Value) -> Value {
     match *locked(&server.conversation) {
         Conversation::Undecided => body,
@@ -218,7 +218,7 @@ pub fn completed(server: &Server, body: Value) -> Value {
     }
 }
 
-/// A result as its era wants it.
+/// Adapts a result to its era: adds `resultType`, or removes the caching fields.
 pub fn dressed(mut body: Value, stateless: bool) -> Value {
     if let Some(fields) = body.as_object_mut() {
         if stateless {
@@ -239,7 +239,7 @@ fn server_info() -> Value {
     json!({ "name": "faultd", "version": env!("CARGO_PKG_VERSION") })
 }
 
-/// An id as the ledger spells it: strings without their quotes.
+/// Formats an id for the ledger: strings without quotes.
 pub fn plain(id: &Value) -> String {
     id.as_str().map_or_else(|| id.to_string(), str::to_owned)
 }

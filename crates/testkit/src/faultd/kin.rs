@@ -1,5 +1,4 @@
-//! Processes that the server starts: made by executing this very program again, so that they inherit
-//! the environment and with it the oracle's marker.
+//! Child processes of the server: this same program, so that they inherit the environment with the oracle's marker.
 
 use std::process::{Child, Command, Stdio, exit};
 use std::time::{Duration, Instant};
@@ -8,7 +7,7 @@ use rustix::process::setsid;
 
 use super::server::{Server, stand_still};
 
-/// The life of a process started here: `kin sleep`, `kin sleep-apart`, `kin fork` or `kin exit`.
+/// Entry point of a child process: `kin sleep`, `kin sleep-apart`, `kin fork` or `kin exit`.
 pub fn run(mut args: impl Iterator<Item = String>) -> ! {
     match args.next().as_deref() {
         Some("sleep") => stand_still(),
@@ -25,7 +24,7 @@ pub fn run(mut args: impl Iterator<Item = String>) -> ! {
     }
 }
 
-/// Starts a sleeper in a session of its own, and one more that is nobody's child.
+/// Starts a sleeper in its own session, and a double-forked one.
 pub fn start_daemons() {
     start(&mut bare("sleep-apart"));
     if let Some(mut middle) = start(&mut bare("fork")) {
@@ -33,24 +32,24 @@ pub fn start_daemons() {
     }
 }
 
-/// Starts a sleeper in this group that holds all three of our pipes.
+/// Starts a sleeper in this process group that holds all three pipes.
 pub fn start_holder() {
     start(&mut again(&["kin", "sleep"]));
 }
 
-/// Starts a sleeper out of this group that holds our stdout.
+/// Starts a sleeper outside of this process group that holds stdout.
 pub fn start_stdout_holder() {
     start(again(&["kin", "sleep-apart"]).stdin(Stdio::null()).stderr(Stdio::null()));
 }
 
-/// Starts a process that has exited by the time this returns, and has not been waited for.
+/// Starts a process that has exited but is not reaped when this returns.
 pub fn start_zombie() {
     let Some(child) = start(&mut bare("exit")) else { return };
     let stat = format!("/proc/{}/stat", child.id());
     wait_until(|| std::fs::read_to_string(&stat).is_ok_and(|text| text.contains(") Z ")));
 }
 
-/// Starts a healthy server on our own pipes; it stays when stdin ends.
+/// Starts a healthy server on this process's pipes; it keeps running after stdin ends.
 pub fn start_server(server: &Server) -> Option<Child> {
     let mut command = again(&["stdio", "ok", "--linger", "--era", server.options.era.as_str()]);
     if let Some(ledger) = &server.options.ledger {
@@ -59,7 +58,7 @@ pub fn start_server(server: &Server) -> Option<Child> {
     start(&mut command)
 }
 
-/// Starts the process, and waits until one that goes its own way has gone.
+/// Starts a process, and waits until a `sleep-apart` process has its own session.
 fn start(command: &mut Command) -> Option<Child> {
     let apart = command.get_args().any(|argument| argument == "sleep-apart");
     let child = command.spawn().inspect_err(|error| eprintln!("faultd: kin: {error}")).ok()?;
@@ -69,8 +68,8 @@ fn start(command: &mut Command) -> Option<Child> {
     Some(child)
 }
 
-/// Read from `/proc`, because a session led from outside this process namespace has the number 0 here, which is no
-/// process and which the typed call cannot express.
+/// Returns the session id from `/proc`, because a session led from outside this PID namespace has the number 0, which
+/// the typed call cannot express.
 fn session_of(pid: u32) -> Option<u32> {
     let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
     let (_, after_name) = stat.rsplit_once(") ")?;
@@ -83,7 +82,7 @@ fn bare(role: &str) -> Command {
     command
 }
 
-/// This program once more; `faultd` stays in front where a test binary was started with it.
+/// Returns a command for this program; keeps `faultd` as the first argument if a test binary was started with it.
 fn again(args: &[&str]) -> Command {
     let mut command = Command::new("/proc/self/exe");
     if std::env::args().nth(1).as_deref() == Some("faultd") {

@@ -1,4 +1,4 @@
-//! Faults of the process: how it dies, will not die, stops listening, or leaves others behind.
+//! Faults of the process: exits, refusal to exit, closed pipes, and leftover processes.
 
 use std::io::Write;
 use std::process::{abort, exit};
@@ -37,7 +37,7 @@ pub fn find(name: &str) -> Option<Fault> {
     })
 }
 
-/// Exits after a last word, so that there is a tail of stderr to show.
+/// Exits after a message on stderr, so that there is a stderr tail to show.
 fn die(code: i32) -> ! {
     eprintln!("faultd: exiting with {code}, as asked");
     exit(code)
@@ -51,7 +51,7 @@ fn abort_quietly() -> ! {
 fn segfault() -> ! {
     forbid_core();
     loop {
-        // Twice at least: the first is taken by Rust's guard-page handler, which then steps aside.
+        // Repeat: the first signal is consumed by Rust's guard-page handler, which then uninstalls itself.
         kill_process(getpid(), Signal::SEGV).ok();
     }
 }
@@ -85,7 +85,7 @@ fn close_stdin_silently(server: &Arc<Server>, _: &Strike) {
     out::close_stdin().ok();
 }
 
-/// Reads no more, and sends what tempts a client to reply at length.
+/// Stops reading, and sends messages that provoke long replies.
 fn babble(server: &Arc<Server>, _: &Strike) {
     for number in 0..server.options.count.unwrap_or(100_000) {
         server.out.line(format!(r#"{{"jsonrpc":"2.0","id":{number},"method":7}}"#));
@@ -107,7 +107,7 @@ fn flood_stderr(server: &Arc<Server>, strike: &Strike) {
     strike.deliver(server);
 }
 
-/// A call that strikes here stays unanswered, so that closing finds it in flight.
+/// A call affected by this stays unanswered, so that it is in flight when the client closes.
 fn refuse_to_leave(server: &Arc<Server>, _: &Strike) {
     server.linger();
     ignore_terminate();
@@ -115,17 +115,17 @@ fn refuse_to_leave(server: &Arc<Server>, _: &Strike) {
 
 #[expect(unsafe_code, reason = "no safe API sets a signal to be ignored")]
 fn ignore_terminate() {
-    // SAFETY: SIG_IGN installs no handler, so no code of ours runs in signal context.
+    // SAFETY: SIG_IGN installs no handler, so no code runs in signal context.
     unsafe { libc::signal(libc::SIGTERM, libc::SIG_IGN) };
 }
 
-/// Answers, if ever continued.
+/// Stops the process; answers if it is continued.
 fn stop(server: &Arc<Server>, strike: &Strike) {
     kill_process(getpid(), Signal::STOP).ok();
     strike.deliver(server);
 }
 
-/// At the start the one who stays is a server, as behind a wrapper script that forgot `exec`.
+/// At the start, the remaining process is a server, as behind a wrapper script without `exec`.
 fn leave_a_holder(server: &Arc<Server>, strike: &Strike) {
     if strike.moment == Moment::Start {
         kin::start_server(server);
@@ -135,7 +135,7 @@ fn leave_a_holder(server: &Arc<Server>, strike: &Strike) {
     exit(0)
 }
 
-/// Waits for a server that has our pipes, as `sh -c 'server; true'` does.
+/// Waits for a server on the same pipes, like `sh -c 'server; true'`.
 fn wrap(server: &Arc<Server>, _: &Strike) {
     let status = kin::start_server(server).and_then(|mut child| child.wait().ok());
     exit(status.and_then(|status| status.code()).unwrap_or(1))

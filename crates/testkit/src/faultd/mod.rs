@@ -1,9 +1,8 @@
-//! `faultd`: a server that is healthy in every respect but the one it is named after. Here it speaks over stdio,
-//! in [`http`] over HTTP.
+//! `faultd`: a server that is healthy except for one named fault. This module serves stdio, [`http`] serves HTTP.
 //!
-//! Blocking I/O: the main thread reads, slow calls run on threads, stdout has one holder at a time.
-//! A fault is a function found by its name in one of the family modules. This module decides *when*
-//! it is committed (see [`Phase`]); the families say *what* is done.
+//! Blocking I/O: the main thread reads, slow calls run on threads, and one thread at a time writes to stdout. A fault
+//! is a function, found by name in one of the family modules. This module decides *when* it occurs (see [`Phase`]); the
+//! families define *the effect*.
 
 mod answers;
 mod catalog;
@@ -32,11 +31,11 @@ use frame::Message;
 pub use options::{Era, Form, HANDSHAKE, MODERN, Options, Phase};
 use server::Server;
 
-/// Runs the fault server on this process's stdin and stdout, or over HTTP until stdin ends; the arguments follow the
-/// program's name.
+/// Runs the fault server on this process's stdin and stdout, or over HTTP until stdin ends. `args` excludes the program
+/// name.
 ///
-/// A test binary may call this when its own first argument is `faultd`, which is then skipped here
-/// and repeated for every process the server starts.
+/// A test binary may call this if its first argument is `faultd`, which is skipped here and repeated for every process
+/// the server starts.
 pub fn run(args: impl Iterator<Item = String>) -> ! {
     let mut args = args.skip_while(|first| first == "faultd").peekable();
     if args.next_if_eq("kin").is_some() {
@@ -58,26 +57,27 @@ fn start(args: impl Iterator<Item = String>) -> Result<Infallible, String> {
     }
 }
 
-/// Whether `name` is a fault that `faultd stdio` knows.
+/// Reports whether `name` is a fault of `faultd stdio`.
 pub fn knows(name: &str) -> bool {
     Fault::find(name).is_some()
 }
 
-/// What a fault does when its moment has come.
+/// The action of a fault.
 type Act = fn(&Arc<Server>, &Strike);
-/// What a fault does with a message in place of the healthy server; false leaves the message to it.
+/// The action of a fault on a message; returning false leaves the message to the healthy server.
 type Intercept = fn(&Arc<Server>, &Message) -> bool;
 
-/// A fault: what it does, and in which moments.
+/// A fault: its action, and its timing.
 #[derive(Clone, Copy)]
 enum Fault {
     None,
-    /// Committed at the moment that the phase names.
+    /// Occurs in the configured phase.
     Strike {
         act: Act,
         timing: Timing,
     },
-    /// Sees every message first. `handshake_only` makes the healthy rest a server without `server/discover`.
+    /// Sees every message first. With `handshake_only`, the server otherwise behaves like one without
+    /// `server/discover`.
     Intercept {
         act: Intercept,
         handshake_only: bool,
@@ -86,13 +86,13 @@ enum Fault {
 
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Timing {
-    /// Once; phase `before` means the answer to the opening request.
+    /// Once; phase `before` means the response to the opening request.
     Once,
-    /// Once; phase `before` means before anything is read.
+    /// Once; phase `before` means before any input is read.
     AtStart,
-    /// Once; phase `after` needs no call, only an opening.
+    /// Once; phase `after` needs only an opening, not a call.
     WhenReady,
-    /// Again and again, from the phase's moment on.
+    /// Repeatedly, from the phase on.
     Always,
 }
 
@@ -125,27 +125,27 @@ impl Fault {
     }
 }
 
-/// Where in the conversation a fault is being committed.
+/// Position in the conversation at which a fault occurs.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Moment {
-    /// Nothing has been read yet.
+    /// Before any input was read.
     Start,
-    /// A healthy answer is ready and has not been sent.
+    /// A healthy response is ready and not yet sent.
     Answer,
-    /// Nobody is waiting for anything.
+    /// No request is pending.
     Idle,
 }
 
-/// One commission of a fault.
+/// One occurrence of a fault.
 struct Strike {
     moment: Moment,
-    /// The line to spoil: the healthy answer, or when idle a harmless notification.
+    /// The line to modify: the healthy response, or when idle a harmless notification.
     line: String,
-    /// The request being answered, or answered last.
+    /// Id of the request being answered, or answered last.
     id: Value,
-    /// Where the request's progress goes.
+    /// Progress token of the request.
     token: Option<Value>,
-    /// When idle, the answer that went out last.
+    /// When idle, the last response sent.
     previous: String,
 }
 
@@ -163,7 +163,7 @@ impl Strike {
         Strike { moment: Moment::Idle, line: frame::chatter(), id, token: None, previous }
     }
 
-    /// Sends the healthy answer after all, if there is one.
+    /// Sends the healthy response, if there is one.
     fn deliver(&self, server: &Server) {
         if self.moment == Moment::Answer {
             server.out.line(&self.line);
@@ -199,7 +199,7 @@ fn receive(server: &Arc<Server>, line: &[u8]) {
     } else if !message.is_request() {
         healthy::notified(server, &message);
     } else if tools::takes_time(&message) || server.out.is_held() {
-        // Reading goes on, or a line that never ends would hide the end of stdin.
+        // Answer on a thread: while another thread holds stdout, this one must keep reading to notice the end of stdin.
         let server = Arc::clone(server);
         std::thread::spawn(move || answer(&server, &message));
     } else {
@@ -207,7 +207,7 @@ fn receive(server: &Arc<Server>, line: &[u8]) {
     }
 }
 
-/// Answers a request in good health, unless this is the answer to spoil.
+/// Answers a request, with the fault if it is due.
 fn answer(server: &Arc<Server>, message: &Message) {
     let Some(line) = healthy::answer(server, message) else { return };
     if !server.strikes(message) {

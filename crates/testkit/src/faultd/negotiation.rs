@@ -1,4 +1,4 @@
-//! Faults of the opening: servers that mislead about which protocol they speak.
+//! Faults of the opening: servers that misreport their protocol.
 
 use std::process::exit;
 use std::sync::Arc;
@@ -12,7 +12,7 @@ use super::options::{HANDSHAKE, MODERN};
 use super::server::{Conversation, Server, locked};
 use super::{Fault, Intercept};
 
-/// Revisions that nobody speaks yet.
+/// Revisions that no client supports.
 const FUTURE: [&str; 1] = ["2031-01-01"];
 
 pub fn find(name: &str) -> Option<Fault> {
@@ -34,17 +34,17 @@ pub fn find(name: &str) -> Option<Fault> {
     })
 }
 
-/// The healthy rest speaks both eras, unless `--era` says otherwise.
+/// Otherwise supports both eras, unless `--era` says otherwise.
 fn dual(act: Intercept) -> Fault {
     Fault::Intercept { act, handshake_only: false }
 }
 
-/// The healthy rest knows only the handshake.
+/// Otherwise supports only the handshake.
 fn handshake(act: Intercept) -> Fault {
     Fault::Intercept { act, handshake_only: true }
 }
 
-/// Answers the probe only when `initialize` has come, and stays stateless (Python `mcp` 2.3.0: measured).
+/// Answers the probe only after `initialize` arrives, and stays stateless (measured with Python `mcp` 2.3.0).
 fn late_discovery(server: &Arc<Server>, message: &Message) -> bool {
     if keep_probe(server, message) {
         return true;
@@ -57,7 +57,7 @@ fn late_discovery(server: &Arc<Server>, message: &Message) -> bool {
     true
 }
 
-/// Refuses the probe only when `initialize` has been answered.
+/// Rejects the probe only after `initialize` is answered.
 fn late_refusal(server: &Arc<Server>, message: &Message) -> bool {
     if keep_probe(server, message) {
         return true;
@@ -77,7 +77,7 @@ fn keep_probe(server: &Server, message: &Message) -> bool {
     probe
 }
 
-/// The probe's id, once `initialize` is here.
+/// Returns the probe's id, once `initialize` has arrived.
 fn kept_probe(server: &Server, message: &Message) -> Option<Value> {
     if !message.is("initialize") {
         return None;
@@ -86,7 +86,7 @@ fn kept_probe(server: &Server, message: &Message) -> Option<Value> {
     serde_json::from_str(&text).ok()
 }
 
-/// As older rmcp servers do with any request before `initialize`.
+/// Same as older rmcp servers for any request before `initialize`.
 fn die_on_probe(server: &Arc<Server>, message: &Message) -> bool {
     if *locked(&server.conversation) == Conversation::Undecided && !message.is("initialize") {
         eprintln!("faultd: expected initialize, got {}", message.method);
@@ -95,7 +95,7 @@ fn die_on_probe(server: &Arc<Server>, message: &Message) -> bool {
     false
 }
 
-/// As the conformance suite's `initialize` mock does.
+/// Same as the conformance suite's `initialize` mock.
 fn empty_success(server: &Arc<Server>, message: &Message) -> bool {
     let probe = message.is("server/discover");
     if probe {
@@ -118,7 +118,7 @@ fn refuse(server: &Server, message: &Message, supported: &[&str]) -> bool {
     true
 }
 
-/// A valid result that offers nothing the client knows; whoever comes with the handshake is served.
+/// Returns a valid result without a common revision; handshake clients are served.
 fn discover_the_future(server: &Arc<Server>, message: &Message) -> bool {
     if message.is("server/discover") {
         server.out.line(frame::result(&message.id(), &discover_result(&FUTURE)));

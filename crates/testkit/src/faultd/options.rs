@@ -1,4 +1,4 @@
-//! What the command line asked for. Owns the spelling of phases and eras.
+//! Command-line options, with the names of phases and eras.
 
 use std::fs::OpenOptions;
 use std::io::Write;
@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use crate::{cases, http_cases};
 
-/// The one stateless revision this server speaks.
+/// The stateless revision this server supports.
 pub const MODERN: &str = "2026-07-28";
 /// The handshake revisions, newest first.
 pub const HANDSHAKE: [&str; 4] = ["2025-11-25", "2025-06-18", "2025-03-26", "2024-11-05"];
@@ -17,7 +17,7 @@ pub const USAGE: &str = "usage: faultd stdio|http|sse CASE [--phase before|ready
 [--max BYTES] [--count N] [--bytes N] [--linger] \
 [--answers json|sse] [--bare]";
 
-/// What the server speaks over.
+/// Transport of the server.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Form {
     Stdio,
@@ -37,16 +37,17 @@ impl Form {
     }
 }
 
-/// When a fault is committed. Over HTTP nothing is unprompted: there `Ready` and `After` mean the next request.
+/// The time at which a fault occurs. Over HTTP there is no unprompted output: `Ready` and `After` mean the next
+/// request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Phase {
-    /// At start-up, or in place of the answer to the opening request.
+    /// At startup, or instead of the response to the opening request.
     Before,
-    /// Unprompted, as soon as the opening is over and before any call.
+    /// Unprompted, after the opening and before any call.
     Ready,
-    /// In place of the answer to the first `tools/call`.
+    /// Instead of the response to the first `tools/call`.
     During,
-    /// Unprompted, after the first `tools/call` has been answered in full.
+    /// Unprompted, after the first `tools/call` was answered completely.
     After,
 }
 
@@ -61,12 +62,12 @@ impl Phase {
     }
 }
 
-/// Which protocol the server speaks.
+/// The protocol the server supports.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Era {
-    /// Answers `server/discover`, and `initialize` as well if that comes instead.
+    /// Supports `server/discover`, and also `initialize`.
     Modern,
-    /// The newest handshake revision, and no `server/discover`.
+    /// The newest handshake revision, without `server/discover`.
     Legacy,
     /// A handshake revision by name.
     Revision(&'static str),
@@ -81,7 +82,7 @@ impl Era {
         }
     }
 
-    /// The newest handshake revision the server agrees to.
+    /// Returns the newest handshake revision the server accepts.
     pub fn newest_handshake(self) -> &'static str {
         match self {
             Era::Modern | Era::Legacy => HANDSHAKE[0],
@@ -97,23 +98,23 @@ pub struct Options {
     pub phase: Phase,
     pub era: Era,
     pub ledger: Option<PathBuf>,
-    /// With it, the fault is committed by the first start only: the file's existence says which that was.
+    /// If set, the fault occurs only in the first start, which creates this file.
     pub state: Option<PathBuf>,
     scale: u32,
     pub pages: usize,
     pub max: usize,
     pub count: Option<usize>,
     pub bytes: Option<usize>,
-    /// Stays for a while after stdin has ended.
+    /// Keep running for a while after stdin ends.
     pub linger: bool,
-    /// Over HTTP: answers come as event streams and not as JSON.
+    /// Over HTTP: respond with event streams instead of JSON.
     pub events: bool,
     /// Over HTTP: no sessions, no GET, no DELETE.
     pub bare: bool,
 }
 
 impl Options {
-    /// Reads everything after the program's name.
+    /// Parses the arguments after the program's name.
     pub fn parse(mut args: impl Iterator<Item = String>) -> Result<Options, String> {
         let form = form(&args.next().unwrap_or_default())?;
         let case = args.next().ok_or("no case given")?;
@@ -164,7 +165,7 @@ impl Options {
         Ok(())
     }
 
-    /// Adds a line to the ledger in one appending write.
+    /// Appends a line to the ledger in one write.
     pub fn record(&self, entry: &str) {
         let Some(path) = &self.ledger else { return };
         let file = OpenOptions::new().append(true).create(true).open(path);
@@ -174,13 +175,13 @@ impl Options {
         }
     }
 
-    /// Whether the fault is still to be committed, as far as `--state` tells. True once only.
+    /// Reports whether the fault is still due according to `--state`. Returns true once only.
     pub fn is_first_start(&self) -> bool {
         let Some(state) = &self.state else { return true };
         OpenOptions::new().write(true).create_new(true).open(state).is_ok()
     }
 
-    /// A built-in delay, shortened by `--scale`.
+    /// Returns a built-in delay, shortened by `--scale`.
     pub fn delay(&self, milliseconds: u64) -> Duration {
         Duration::from_millis(milliseconds) / self.scale
     }

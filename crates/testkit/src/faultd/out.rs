@@ -1,39 +1,39 @@
-//! The way out: stdout, unbuffered, one holder at a time.
+//! Output to stdout: unbuffered, one writer at a time.
 
 use std::fs::File;
 use std::io;
 use std::sync::{Mutex, MutexGuard};
 
-/// Stdout as descriptor 1 and nothing else, so that closing it really closes it.
+/// Stdout as descriptor 1 only, so that closing it closes the pipe.
 #[derive(Default)]
 pub struct Out {
     turn: Mutex<()>,
 }
 
 impl Out {
-    /// Sends one line in one write. A closed pipe is no matter: the end of stdin ends the server.
+    /// Sends one line in one write. Errors are ignored: the end of stdin ends the server.
     pub fn line(&self, line: impl AsRef<[u8]>) {
         let mut bytes = line.as_ref().to_vec();
         bytes.push(b'\n');
         self.bytes(&bytes);
     }
 
-    /// Sends bytes as they are; false once nobody can read them.
+    /// Sends raw bytes. Returns false once a write fails.
     pub fn bytes(&self, bytes: &[u8]) -> bool {
         self.hold().write(bytes)
     }
 
-    /// Keeps everybody else from writing until the holder is dropped.
+    /// Blocks other writers until the returned guard is dropped.
     pub fn hold(&self) -> Held<'_> {
         Held { _turn: self.turn.lock().unwrap_or_else(|poisoned| poisoned.into_inner()) }
     }
 
-    /// Whether somebody is in the middle of writing.
+    /// Reports whether a writer holds stdout.
     pub fn is_held(&self) -> bool {
         self.turn.try_lock().is_err()
     }
 
-    /// Closes the pipe; what is written later goes nowhere.
+    /// Closes the pipe; later output is discarded.
     pub fn close(&self) -> io::Result<()> {
         let nowhere = File::options().write(true).open("/dev/null")?;
         rustix::stdio::dup2_stdout(nowhere)?;
@@ -56,7 +56,7 @@ impl Held<'_> {
         true
     }
 
-    /// Writes `total` bytes of `filler` without ever holding them all.
+    /// Writes `total` bytes of `filler` without allocating them all.
     pub fn fill(&self, filler: u8, total: usize) -> bool {
         let chunk = vec![filler; 1 << 16];
         let mut left = total;
@@ -71,7 +71,7 @@ impl Held<'_> {
     }
 }
 
-/// Closes the pipe from the client; the next read sees its end.
+/// Closes stdin; the next read returns end of file.
 pub fn close_stdin() -> io::Result<()> {
     rustix::stdio::dup2_stdin(File::open("/dev/null")?)?;
     Ok(())

@@ -1,4 +1,4 @@
-//! The server's state, and the decision when its fault is due.
+//! The server's state, and the decision at which message its fault occurs.
 
 use std::collections::{HashMap, HashSet};
 use std::process::exit;
@@ -14,7 +14,7 @@ use super::out::Out;
 use super::serving::Serving;
 use super::{Fault, Strike, Timing};
 
-/// How long a server that will not leave stays at most, so that a failed test leaves nothing for ever.
+/// Maximum time a lingering server keeps running, so that a failed test leaves no process forever.
 pub const OUTSTAYING: Duration = Duration::from_secs(120);
 
 pub struct Server {
@@ -22,9 +22,9 @@ pub struct Server {
     pub out: Out,
     pub fault: Fault,
     pub conversation: Mutex<Conversation>,
-    /// Lines kept back: for a late answer, by the request's id.
+    /// Held-back lines for late responses, by request id.
     pub late: Mutex<HashMap<String, String>>,
-    /// Lines kept back until enough have come together.
+    /// Held-back lines, until enough are collected.
     pub gathered: Mutex<Vec<String>>,
     struck: AtomicBool,
     lingers: AtomicBool,
@@ -34,22 +34,22 @@ pub struct Server {
     asks: AtomicU64,
 }
 
-/// Which era the client has chosen. A dual-era server does not let it change its mind
-/// (Python `mcp` 2.3.0 answers -32600 then: measured).
+/// The era chosen by the client. A dual-era server rejects a later change (measured: Python `mcp` 2.3.0 responds with
+/// -32600).
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub enum Conversation {
     Undecided,
     Stateless,
     /// `initialize` was answered.
     Opening,
-    /// `notifications/initialized` came.
+    /// `notifications/initialized` was received.
     Open,
 }
 
-/// A request of the server's own.
+/// A request sent by the server.
 struct Asked {
     method: &'static str,
-    /// Sent once the client has replied, or has had its time.
+    /// Line sent after the client's reply or a timeout.
     then: Option<String>,
 }
 
@@ -80,7 +80,7 @@ impl Server {
         })
     }
 
-    /// Commits a fault that belongs before everything else.
+    /// Applies a fault that is due at startup.
     pub fn begin(self: &Arc<Self>) {
         if let Fault::Strike { act, timing: Timing::AtStart } = self.fault
             && self.options.phase == Phase::Before
@@ -90,7 +90,7 @@ impl Server {
         }
     }
 
-    /// Whether the answer to `message` is the one to spoil. Saying yes spends a fault that happens once.
+    /// Reports whether the response to `message` is affected by the fault. Returning true spends a one-time fault.
     pub fn strikes(&self, message: &Message) -> bool {
         let Fault::Strike { timing, .. } = self.fault else { return false };
         let due = match self.options.phase {
@@ -101,7 +101,7 @@ impl Server {
         due && (timing == Timing::Always || self.first_time())
     }
 
-    /// Notes a healthy answer that went out, and commits the fault that follows it.
+    /// Records a healthy response that was sent, and applies the fault that follows it.
     pub fn delivered(self: &Arc<Self>, message: &Message, line: &str) {
         if message.is("server/discover") && line.contains(r#""result":"#) {
             *locked(&self.conversation) = Conversation::Stateless;
@@ -112,7 +112,7 @@ impl Server {
         }
     }
 
-    /// Commits the fault that needs an opening and no call.
+    /// Applies a fault that needs an opening but no call.
     pub fn ready(self: &Arc<Self>, id: Value, line: &str) {
         let Fault::Strike { timing, .. } = self.fault else { return };
         let phase = self.options.phase;
@@ -129,7 +129,7 @@ impl Server {
         }
     }
 
-    /// True the first time it is asked.
+    /// Returns true on the first call only.
     pub fn first_time(&self) -> bool {
         !self.struck.swap(true, Ordering::SeqCst)
     }
@@ -142,7 +142,7 @@ impl Server {
         self.options.record(entry);
     }
 
-    /// Notes a cancellation, and sends the answer that was waiting to be late.
+    /// Records a cancellation, and sends the held-back late response.
     pub fn cancel(&self, id: &Value) {
         locked(&self.cancelled).insert(id.to_string());
         self.cancellation.notify_all();
@@ -151,14 +151,14 @@ impl Server {
         }
     }
 
-    /// Waits for `time`; true as soon as the request is cancelled.
+    /// Waits up to `time`. Returns true as soon as the request is cancelled.
     pub fn cancelled_within(&self, id: &Value, time: Duration) -> bool {
         let key = id.to_string();
         let waited = self.cancellation.wait_timeout_while(locked(&self.cancelled), time, |set| !set.contains(&key));
         waited.is_ok_and(|(set, _)| set.contains(&key))
     }
 
-    /// Sends a request to the client. `then` follows the reply, or follows anyway if none comes in time.
+    /// Sends a request to the client. `then` is sent after the reply, or after a timeout.
     pub fn ask(self: &Arc<Self>, method: &'static str, params: &Value, then: Option<String>) {
         let id = format!("faultd-{}", self.asks.fetch_add(1, Ordering::SeqCst));
         locked(&self.asked).insert(format!("\"{id}\""), Asked { method, then });
@@ -170,7 +170,7 @@ impl Server {
         });
     }
 
-    /// Notes the client's reply to a request of ours.
+    /// Records the client's reply to a server request.
     pub fn replied(&self, message: &Message) {
         let outcome = message.error.map_or_else(|| "result".to_owned(), |code| code.to_string());
         if !self.settle(&message.id().to_string(), &outcome) {
@@ -187,12 +187,12 @@ impl Server {
         true
     }
 
-    /// Makes the server stay when stdin ends.
+    /// Keeps the server running after stdin ends.
     pub fn linger(&self) {
         self.lingers.store(true, Ordering::SeqCst);
     }
 
-    /// What happens when stdin has ended.
+    /// Exits after stdin has ended, or lingers.
     pub fn leave(&self) -> ! {
         if self.lingers.load(Ordering::SeqCst) {
             stand_still();
@@ -219,7 +219,7 @@ impl Serving for Server {
     }
 }
 
-/// Does nothing until killed, or until it would be a nuisance.
+/// Sleeps until killed, or until the maximum time has passed.
 pub fn stand_still() -> ! {
     let since = Instant::now();
     while let Some(left) = OUTSTAYING.checked_sub(since.elapsed()) {

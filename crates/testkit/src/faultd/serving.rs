@@ -1,4 +1,4 @@
-//! What answering a request needs of the server, whatever it speaks over.
+//! The server interface that request handlers use, independent of the transport.
 
 use std::time::Duration;
 
@@ -6,20 +6,20 @@ use serde_json::Value;
 
 use super::options::Options;
 
-/// The server behind a request. Over HTTP every request has one of its own.
+/// The server behind a request. Over HTTP every request has its own.
 pub trait Serving {
     fn options(&self) -> &Options;
 
-    /// Whether the request belongs to the stateless era.
+    /// Reports whether the request belongs to the stateless era.
     fn is_stateless(&self) -> bool;
 
     /// Sends a notification that belongs to the request.
     fn notify(&self, line: String);
 
-    /// Waits for `time`; true as soon as the client no longer wants the answer.
+    /// Waits up to `time`. Returns true as soon as the request is cancelled.
     fn withdrawn_within(&self, id: &Value, time: Duration) -> bool;
 
-    /// Adds a line to the ledger.
+    /// Appends a line to the ledger.
     fn record(&self, entry: &str) {
         self.options().record(entry);
     }

@@ -1,4 +1,4 @@
-//! The healthy server's tools.
+//! Tools of the healthy server.
 
 use std::time::Duration;
 
@@ -8,12 +8,12 @@ use super::frame::{self, Message, Refusal};
 use super::healthy::cached;
 use super::serving::Serving;
 
-/// Whether answering would keep other requests waiting.
+/// Reports whether the call takes time and must not block other requests.
 pub fn takes_time(message: &Message) -> bool {
     message.is("tools/call") && matches!(message.params["name"].as_str(), Some("slow" | "progress"))
 }
 
-/// One page of the tools; with `--pages N`, N of them, each after the first holding one more tool.
+/// Returns a page of tools. With `--pages N` there are N pages, each after the first with one filler tool.
 pub fn list(server: &dyn Serving, message: &Message) -> Result<Value, Refusal> {
     let page = match message.params.get("cursor").and_then(Value::as_str) {
         None => 0,
@@ -31,7 +31,7 @@ pub fn list(server: &dyn Serving, message: &Message) -> Result<Value, Refusal> {
     Ok(cached(body))
 }
 
-/// Does what the tool does; `None` if it was cancelled meanwhile.
+/// Executes a tool call; returns `None` if it was cancelled meanwhile.
 pub fn call(server: &dyn Serving, message: &Message) -> Option<Result<Value, Refusal>> {
     let number = |name| message.argument(name).as_u64().unwrap_or_default();
     Some(Ok(match message.params["name"].as_str().unwrap_or_default() {
@@ -54,7 +54,7 @@ pub fn call(server: &dyn Serving, message: &Message) -> Option<Result<Value, Ref
     }))
 }
 
-/// A result of one text.
+/// Returns a result with one text.
 pub fn text(text: &str) -> Value {
     json!({ "content": [{ "type": "text", "text": text }] })
 }
@@ -87,7 +87,7 @@ pub fn definitions() -> Vec<Value> {
     ]
 }
 
-/// A tool that is only there to be listed.
+/// Returns a tool that is only listed, never called.
 pub fn filler(number: usize) -> Value {
     tool(&format!("filler_{number}"), "Only listed.", json!({}))
 }

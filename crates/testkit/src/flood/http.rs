@@ -1,4 +1,4 @@
-//! The server over HTTP: one thread a connection, requests read by hand.
+//! The flood server over HTTP: one thread per connection.
 
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{TcpListener, TcpStream};
@@ -13,11 +13,11 @@ use super::{Kind, send_remarks};
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub enum Form {
     Streamable,
-    /// HTTP+SSE: every answer comes on the one stream.
+    /// HTTP+SSE: all responses are sent on one stream.
     Sse,
 }
 
-/// The stream on which a server of the older form answers.
+/// The response stream of HTTP+SSE.
 type Stream = Arc<Mutex<Option<TcpStream>>>;
 
 pub fn serve(kind: Kind, form: Form) -> ! {
@@ -50,7 +50,7 @@ fn converse(connection: &TcpStream, kind: Kind, form: Form, stream: &Stream) {
     }
 }
 
-/// Reads one request: whether it is a GET, and its body.
+/// Reads one request. Returns true for a GET, and the body.
 fn request(reader: &mut impl BufRead) -> Option<(bool, Vec<u8>)> {
     let (mut line, mut length) = (String::new(), 0);
     reader.read_line(&mut line).ok().filter(|read| *read > 0)?;
@@ -72,7 +72,7 @@ fn request(reader: &mut impl BufRead) -> Option<(bool, Vec<u8>)> {
     Some((is_get, body))
 }
 
-/// Answers in JSON, or every other time as a stream of one event.
+/// Answers with JSON, or every other time with an SSE stream of one event.
 fn reply(mut connection: &TcpStream, kind: Kind, body: &[u8]) -> std::io::Result<()> {
     let message: Value = serde_json::from_slice(body).unwrap_or_default();
     let Some(answer) = answer(kind, &message, "2025-11-25") else {
@@ -87,7 +87,7 @@ fn reply(mut connection: &TcpStream, kind: Kind, body: &[u8]) -> std::io::Result
     connection.write_all(text.as_bytes())
 }
 
-/// Takes a message of the older form and answers on the stream.
+/// Accepts a message over HTTP+SSE and answers on the stream.
 fn post(mut connection: &TcpStream, kind: Kind, body: &[u8], stream: &Stream) -> std::io::Result<()> {
     connection.write_all(b"HTTP/1.1 202 Accepted\r\nContent-Length: 0\r\n\r\n")?;
     let message: Value = serde_json::from_slice(body).unwrap_or_default();
@@ -103,11 +103,11 @@ fn open_stream(mut connection: &TcpStream, kind: Kind, form: Form, stream: &Stre
     if connection.write_all(format!("{head}{endpoint}").as_bytes()).is_err() {
         return;
     }
-    // The older form has one stream at a time; each stream of the newer one is for remarks alone.
+    // HTTP+SSE has one stream at a time; streams of Streamable HTTP carry notifications only.
     let own = if form == Form::Sse { Arc::clone(stream) } else { Stream::default() };
     *own.lock().unwrap_or_else(PoisonError::into_inner) = connection.try_clone().ok();
     if form == Form::Sse {
-        // The opening comes first.
+        // Let the opening finish first.
         std::thread::sleep(std::time::Duration::from_millis(300));
     }
     send_remarks(kind, &|remark| send(&own, remark));

@@ -1,4 +1,4 @@
-//! What the server says.
+//! Messages of the flood server.
 
 use std::sync::OnceLock;
 
@@ -6,14 +6,14 @@ use serde_json::{Value, json};
 
 use super::Kind;
 
-/// Just below the 8 MiB of one message.
+/// Just below the limit of 8 MiB per message.
 const LARGE: usize = 8_300_000;
-/// Pages of a list that stays within its bounds, tools on each, and bytes of each: 3.6 MB of the 4 MiB.
+/// A listing within its limits: pages, tools per page, and bytes per tool; 3.6 MB of the 4 MiB.
 const PAGES: usize = 3;
 const ITEMS: usize = 60;
 const DESCRIPTION: usize = 20_000;
 
-/// The answer to a request; nothing for whatever else comes.
+/// Returns the response to a request; `None` for other messages.
 pub fn answer(kind: Kind, message: &Value, revision: &str) -> Option<String> {
     let id = &message["id"];
     let method = message["method"].as_str()?;
@@ -54,7 +54,7 @@ fn opening(kind: Kind, revision: &str) -> String {
     .to_string()
 }
 
-/// One of a few pages that together stay within the bounds of a list.
+/// Returns one of a few pages that together stay within the limits of a listing.
 fn full_page(list: &str, page: usize) -> String {
     let description = "word ".repeat(DESCRIPTION / 5);
     let items: Vec<String> = (0..ITEMS)
@@ -67,7 +67,7 @@ fn full_page(list: &str, page: usize) -> String {
     format!(r#"{{"{list}":[{}]{next}}}"#, items.join(","))
 }
 
-/// A page of 7.4 MB, after which there is always another.
+/// Returns a page of 7.4 MB with a next cursor, without end.
 fn endless_page(list: &str, key: &str, page: usize) -> String {
     let description = "y".repeat(100_000);
     let items: Vec<String> = (0..74)
@@ -85,7 +85,7 @@ fn call(kind: Kind, id: &Value) -> String {
     format!(r#"{{"jsonrpc":"2.0","id":{id},"result":{{"content":[{{"type":"text","text":"{text}"}}]}}}}"#)
 }
 
-/// A large text in JSON: plain, or nothing but characters that are spelt out for a model.
+/// Returns a large JSON text: plain, or characters that are escaped for a model.
 fn large(is_hidden: bool) -> &'static str {
     static TEXTS: OnceLock<[String; 2]> = OnceLock::new();
     let texts = TEXTS.get_or_init(|| {
@@ -99,7 +99,7 @@ fn error(id: &Value, code: i32, message: &str) -> String {
     format!(r#"{{"jsonrpc":"2.0","id":{id},"error":{{"code":{code},"message":"{message}"}}}}"#)
 }
 
-/// One round of what the server says unprompted.
+/// Returns one round of unprompted messages.
 pub fn remarks(kind: Kind) -> Vec<String> {
     let notification = |method: &str, params: String| {
         format!(r#"{{"jsonrpc":"2.0","method":"notifications/{method}","params":{params}}}"#)

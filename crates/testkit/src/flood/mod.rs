@@ -1,7 +1,7 @@
-//! `flood`: a server that sends as much as it can of one kind, over stdio, Streamable HTTP or HTTP+SSE.
+//! `flood`: a server that sends excessive amounts of one kind of data, over stdio, Streamable HTTP or HTTP+SSE.
 //!
-//! Blocking I/O and threads, as in [`crate::faultd`]. Lists are filled up to the bounds that Wharf documents or go on for
-//! ever, results and errors are as large as a message may be, everything unprompted comes without a pause.
+//! Blocking I/O and threads, as in [`crate::faultd`]. Listings fill the limits documented by Wharf or are endless,
+//! results and errors have the maximum message size, and unprompted messages are sent without pause.
 
 mod http;
 mod messages;
@@ -15,12 +15,12 @@ use serde_json::Value;
 
 use messages::{answer, remarks};
 
-/// What is sent in large amounts.
+/// The kind of data sent in large amounts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
-    /// Nothing: a healthy server with one tool.
+    /// None: a healthy server with one tool.
     Quiet,
-    /// Lists: those of tools and prompts up to the bounds, the others without end; all of them change again and again.
+    /// Listings: tools and prompts up to the limits, the others endless; all change repeatedly.
     Lists,
     Results,
     Notifications,
@@ -56,8 +56,8 @@ impl Kind {
     }
 }
 
-/// Runs the server on this process's stdin and stdout, or over HTTP until stdin ends: `stdio|http|sse KIND [MARK]`. Over
-/// HTTP the first line of stdout is its address.
+/// Runs the server on this process's stdin and stdout, or over HTTP until stdin ends: `stdio|http|sse KIND [MARK]`.
+/// Over HTTP the first line of stdout is its address.
 pub fn run(mut args: impl Iterator<Item = String>) -> ! {
     let form = args.next().unwrap_or_default();
     let Some(kind) = args.next().as_deref().and_then(Kind::find) else {
@@ -93,7 +93,7 @@ fn say(line: &str) -> bool {
     out.write_all(line.as_bytes()).and_then(|()| out.write_all(b"\n")).and_then(|()| out.flush()).is_ok()
 }
 
-/// Sends what nobody asked for, until it is not taken any longer.
+/// Sends unprompted messages until a send fails.
 fn send_remarks(kind: Kind, send: &dyn Fn(&str) -> bool) {
     let remarks = remarks(kind);
     while !remarks.is_empty() {

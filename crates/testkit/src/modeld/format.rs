@@ -1,4 +1,4 @@
-//! Which of the three APIs a request is for.
+//! The three model APIs.
 
 use serde::Serialize;
 
@@ -8,17 +8,17 @@ use serde::Serialize;
 pub enum Format {
     /// Anthropic's Messages.
     Anthropic,
-    /// OpenAI's chat completions, which most local servers speak too.
+    /// OpenAI's chat completions, also supported by most local servers.
     ChatCompletions,
     /// OpenAI's responses.
     Responses,
 }
 
 impl Format {
-    /// All of them.
+    /// All formats.
     pub const ALL: [Format; 3] = [Format::Anthropic, Format::ChatCompletions, Format::Responses];
 
-    /// Names the path at which it is served.
+    /// Returns the path of the API.
     pub fn path(self) -> &'static str {
         match self {
             Format::Anthropic => "/v1/messages",
@@ -31,7 +31,7 @@ impl Format {
         Format::ALL.into_iter().find(|format| format.path() == path)
     }
 
-    /// The header by which its answers are numbered.
+    /// Returns the name of the request-id header.
     pub(super) fn request_id_header(self) -> &'static str {
         if self == Format::Anthropic { "request-id" } else { "x-request-id" }
     }

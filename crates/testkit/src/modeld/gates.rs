@@ -1,4 +1,4 @@
-//! Gates with names. All are closed at first; one that is open stays open.
+//! Named gates. All are closed at first; an opened gate stays open.
 
 use std::collections::BTreeSet;
 use std::sync::{Condvar, Mutex, MutexGuard};
@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use super::ledger::locked;
 
-/// How often somebody who waits looks whether anybody still listens.
+/// Interval at which a waiting response checks that the client is still connected.
 const LOOK: Duration = Duration::from_millis(20);
 
 #[derive(Default)]
@@ -32,7 +32,7 @@ impl Gates {
         self.turned.notify_all();
     }
 
-    /// Waits until a gate is open, or `is_over` says that nobody wants to pass any more; whether it is open.
+    /// Waits until a gate is open, or until `is_over` returns true. Returns whether the gate is open.
     pub fn pass(&self, name: &str, is_over: impl Fn() -> bool) -> bool {
         let is_open = |opened: &Opened| opened.all || opened.names.contains(name);
         let mut opened = locked(&self.opened);

@@ -1,14 +1,14 @@
-//! HTTP/1.1 by hand, as much as a model API writes of it: answers of one piece or of many.
+//! Minimal HTTP/1.1 output for a model API: complete or chunked responses.
 
 use std::io::{self, Write};
 
-/// The head of an answer: a status, and headers beside those that say how long it is.
+/// Formats the head of a response: the status, and headers except those about length.
 pub(super) fn head(status: u16, headers: &[(&str, &str)]) -> String {
     let headers: String = headers.iter().map(|(name, value)| format!("{name}: {value}\r\n")).collect();
     format!("HTTP/1.1 {status} Answer\r\n{headers}")
 }
 
-/// Sends bytes as one chunk; none at all would end the body.
+/// Sends bytes as one chunk; an empty chunk would end the body.
 pub(super) fn write_chunk(stream: &mut impl Write, bytes: &[u8]) -> io::Result<()> {
     let length = format!("{:x}\r\n", bytes.len());
     stream.write_all(&[length.as_bytes(), bytes, b"\r\n"].concat())

@@ -1,20 +1,20 @@
-//! What was said to the model since it spoke last, and what it was told at the beginning.
+//! The part of a request that is newer than the model's last response, and the system prompt.
 
 use serde_json::Value;
 
 use super::format::Format;
 use super::script::When;
 
-/// What came of a call, as the model is told.
+/// A tool result sent to the model.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ToolResult {
-    /// Whether it is marked as an error, which only Anthropic has a mark for.
+    /// Set if marked as an error; only Anthropic has such a mark.
     pub is_error: bool,
     /// Its text, or the texts of its parts.
     pub text: String,
 }
 
-/// The news of a request.
+/// The new content of a request.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(super) struct Latest {
     text: String,
@@ -41,7 +41,7 @@ impl Latest {
         }
     }
 
-    /// Adds a message or an item, whichever format it is of.
+    /// Adds a message or an item of any format.
     fn take(&mut self, entry: &Value) {
         let unmarked = |content: &Value| ToolResult { is_error: false, text: text_of(content) };
         if entry["type"] == "function_call_output" {
@@ -59,7 +59,7 @@ impl Latest {
     }
 }
 
-/// The messages or items after the last one that the model made.
+/// Returns the messages or items after the last one of the model.
 fn news(format: Format, body: &Value) -> &[Value] {
     let entries = entries(if format == Format::Responses { &body["input"] } else { &body["messages"] });
     let is_made = |entry: &Value| {
@@ -81,13 +81,13 @@ fn system(format: Format, body: &Value) -> String {
     }
 }
 
-/// Content as text: a string, or the texts of its parts.
+/// Returns content as text: a string, or the texts of its parts.
 fn text_of(content: &Value) -> String {
     let parts = entries(content).iter().filter_map(|part| part["text"].as_str());
     content.as_str().map_or_else(|| parts.collect::<Vec<_>>().join("\n"), str::to_owned)
 }
 
-/// The elements of an array; none of anything else.
+/// Returns the elements of an array; empty for other values.
 pub(super) fn entries(value: &Value) -> &[Value] {
     value.as_array().map(Vec::as_slice).unwrap_or_default()
 }

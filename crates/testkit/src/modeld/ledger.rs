@@ -1,4 +1,4 @@
-//! Everything that arrived, in order, and waiting for what has not arrived yet.
+//! A record of all requests in order, and waiting for future ones.
 
 use std::collections::BTreeSet;
 use std::future::{Future, poll_fn};
@@ -13,32 +13,32 @@ use super::format::Format;
 use super::latest::{Latest, ToolResult};
 use crate::request::Fields;
 
-/// A request that arrived.
+/// A received request.
 #[derive(Clone, Debug, Serialize)]
 pub struct Recorded {
-    /// The API it was for.
+    /// The API it was sent to.
     pub format: Format,
-    /// The headers, names in lower case; the key is among them.
+    /// Headers, names in lower case; includes the API key.
     pub headers: Fields,
-    /// The body, or null where it is not JSON.
+    /// Body; null if it is not JSON.
     pub body: Value,
-    /// Why the real API would have refused it, and this one did.
+    /// The reason the request was rejected, as by the real API.
     pub refusal: Option<String>,
 }
 
 impl Recorded {
-    /// The value of a header, by its name in lower case.
+    /// Returns a header by its lower-case name.
     pub fn header(&self, name: &str) -> Option<&str> {
         self.headers.iter().find(|(key, _)| key == name).map(|(_, value)| value.as_str())
     }
 
-    /// The names of the tools that were offered, in order.
+    /// Returns the names of the offered tools, in order.
     pub fn tool_names(&self) -> Vec<&str> {
         let tools = self.body["tools"].as_array().map(Vec::as_slice).unwrap_or_default();
         tools.iter().filter_map(|tool| tool["name"].as_str().or_else(|| tool["function"]["name"].as_str())).collect()
     }
 
-    /// What the model is told of the calls in its last answer, in order; what was told before does not count.
+    /// Returns the results of the calls in the model's last response, in order; earlier results are ignored.
     pub fn results(&self) -> Vec<ToolResult> {
         Latest::of(self.format, &self.body).results
     }
@@ -47,7 +47,7 @@ impl Recorded {
 #[derive(Default)]
 pub(super) struct Ledger {
     inner: Mutex<Inner>,
-    /// For whoever waits on a thread.
+    /// Wakes threads that wait.
     news: Condvar,
 }
 
@@ -59,7 +59,7 @@ struct Inner {
 }
 
 impl Ledger {
-    /// Keeps a request, and numbers it from 1.
+    /// Records a request and returns its number, starting at 1.
     pub fn record(&self, request: Recorded) -> usize {
         let mut inner = locked(&self.inner);
         inner.requests.push(request);
@@ -67,7 +67,7 @@ impl Ledger {
         inner.requests.len()
     }
 
-    /// Keeps that the client of a request went before it was answered.
+    /// Records that the client disconnected before its request was answered.
     pub fn record_left(&self, number: usize) {
         let mut inner = locked(&self.inner);
         inner.left.insert(number);
@@ -103,7 +103,7 @@ impl Ledger {
         self.news.notify_all();
     }
 
-    /// Waits until there is something to be found.
+    /// Waits until `find` returns a value.
     fn once<T>(&self, find: impl Fn(&Inner) -> Option<T>) -> impl Future<Output = T> {
         poll_fn(move |context| {
             let mut inner = locked(&self.inner);
@@ -115,7 +115,7 @@ impl Ledger {
         })
     }
 
-    /// The same on this thread; panics once the time is up.
+    /// Waits on this thread; panics after the timeout.
     #[track_caller]
     fn within<T>(&self, patience: Duration, otherwise: &str, find: impl Fn(&Inner) -> Option<T>) -> T {
         let inner = locked(&self.inner);
@@ -138,7 +138,8 @@ impl Inner {
     }
 }
 
-/// A panic elsewhere fails its own test; what was recorded before is still true.
+/// Locks a mutex and ignores poisoning: a panic in another thread fails its own test, and the recorded data is still
+/// valid.
 pub(super) fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

@@ -1,9 +1,8 @@
-//! A model API on loopback that says what a script tells it to, in the three wire formats there are.
+//! A scripted model API on loopback, in three wire formats.
 //!
-//! It runs on threads of this process and ends when the [`Modeld`] is dropped; [`run`] puts it into a process of its
-//! own. What it is sent is checked as strictly as the real APIs do, refused in their words, and recorded before it is
-//! answered. Of models it knows which requests they take, by their names; which answer comes next is the [`Script`]'s
-//! business alone.
+//! It runs on threads of this process and stops when the [`Modeld`] is dropped; [`run`] runs it in a separate process.
+//! Requests are checked as strictly as by the real APIs, rejected with their error messages, and recorded before they
+//! are answered. The accepted parameters depend on the model name; the responses depend only on the [`Script`].
 
 mod checks;
 mod format;
@@ -34,15 +33,15 @@ use crate::below::Endpoint;
 use crate::pty::PATIENCE;
 use serving::Shared;
 
-/// A model API that is being served.
+/// A running model API.
 pub struct Modeld {
     shared: Arc<Shared>,
-    /// Dropped to end every connection.
+    /// Dropped to close every connection.
     endpoint: Endpoint,
 }
 
 impl Modeld {
-    /// Starts it on `127.0.0.1` and a port of the system's choice.
+    /// Starts the API on `127.0.0.1` and a free port.
     pub fn start(script: Script) -> io::Result<Modeld> {
         let shared = Arc::new(Shared::new(script));
         let theirs = Arc::clone(&shared);
@@ -50,58 +49,58 @@ impl Modeld {
         Ok(Modeld { shared, endpoint })
     }
 
-    /// Tells where it is: scheme, address and port, without a path and without a slash at the end.
+    /// Returns the base URL: scheme, address and port, without a trailing slash.
     pub fn url(&self) -> String {
         format!("http://{}", self.endpoint.address())
     }
 
-    /// Lists every request of the three formats so far, in order of arrival, those included that were refused.
+    /// Returns all requests of the three formats so far, in order of arrival, rejected ones included.
     pub fn requests(&self) -> Vec<Recorded> {
         self.shared.ledger.requests()
     }
 
-    /// Lists what was said to the requests that the real API would have refused.
+    /// Returns the error messages of requests that the real API would have rejected.
     pub fn refusals(&self) -> Vec<String> {
         self.requests().into_iter().filter_map(|request| request.refusal).collect()
     }
 
-    /// Waits for a request by its number; the first is 1. Runs on any runtime, or none, and for as long as it takes.
+    /// Waits for a request by its number; the first is 1. Works on any runtime, or none, without a timeout.
     pub fn await_request(&self, number: usize) -> impl Future<Output = Recorded> {
         self.shared.ledger.arrived(number)
     }
 
-    /// Waits until the client of a request has gone before the answer was complete. Noticed where the answer is held
-    /// by a gate or hangs; whatever is already in the sockets cannot be told from what was read.
+    /// Waits until the client of a request disconnects before the response is complete. Detected only if the response
+    /// is held by a gate or hangs; data already in the sockets cannot be distinguished from data that was read.
     pub fn await_left(&self, number: usize) -> impl Future<Output = ()> {
         self.shared.ledger.left(number)
     }
 
-    /// Waits for a request on this thread, which must not be one that the client needs; panics after [`PATIENCE`] with
-    /// what came until then.
+    /// Waits for a request on this thread, which the client must not depend on. Panics after [`PATIENCE`] with the
+    /// requests received so far.
     #[track_caller]
     pub fn request(&self, number: usize) -> Recorded {
         self.shared.ledger.arrived_within(PATIENCE, number)
     }
 
-    /// Waits for the same as [`Modeld::await_left`], in the way of [`Modeld::request`].
+    /// Waits like [`Modeld::await_left`], on this thread, and panics like [`Modeld::request`].
     #[track_caller]
     pub fn is_left(&self, number: usize) {
         self.shared.ledger.left_within(PATIENCE, number);
     }
 
-    /// Opens a gate for every answer that waits before it or will come to it.
+    /// Opens a gate for all current and future responses.
     pub fn open_gate(&self, name: &str) {
         self.shared.gates.open(name);
     }
 
-    /// Adds an answer at the end of the script's turns, while it runs.
+    /// Appends a response to the script's turns at run time.
     pub fn then(&self, answer: Answer) {
         self.shared.add(answer);
     }
 }
 
 impl Drop for Modeld {
-    /// Lets everybody go who waits before a gate; the endpoint then ends the connections.
+    /// Releases responses that wait at a gate; the endpoint then closes the connections.
     fn drop(&mut self) {
         self.shared.gates.open_all();
     }

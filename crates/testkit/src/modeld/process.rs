@@ -1,4 +1,4 @@
-//! The same in a process of its own: the address as one line of JSON, then a command per line of standard input.
+//! The API in a separate process: prints the address as one line of JSON, then reads one command per line.
 
 use std::io::{self, BufRead, Write};
 
@@ -6,8 +6,8 @@ use serde_json::{Value, json};
 
 use super::{Modeld, Script};
 
-/// Runs until standard input ends. The script is the file that is named, or else the first line of standard input.
-/// Commands are answered with one line of JSON each: `requests`, `refusals`, `open GATE`.
+/// Runs until standard input ends. The script is the named file, or the first line of standard input. Each command is
+/// answered with one line of JSON: `requests`, `refusals`, `open GATE`.
 pub fn run(mut words: impl Iterator<Item = String>) -> io::Result<()> {
     let mut lines = io::stdin().lock().lines();
     let script = match words.next() {

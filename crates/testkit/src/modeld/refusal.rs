@@ -1,17 +1,17 @@
-//! Refusals in the words of the API that is asked.
+//! Error responses in the format of the requested API.
 
 use serde_json::{Value, json};
 
 use super::format::Format;
 
-/// Why a request is not answered.
+/// The reason a request is rejected.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Refusal {
     pub status: u16,
     pub message: String,
-    /// Which member of the body is wrong; OpenAI tells.
+    /// The invalid member of the body; OpenAI only.
     param: Option<String>,
-    /// OpenAI's word for it.
+    /// OpenAI's error code.
     code: Option<&'static str>,
 }
 
@@ -20,7 +20,7 @@ impl Refusal {
         Refusal { status, message: message.into(), param: None, code: None }
     }
 
-    /// The request is not what the API takes.
+    /// Returns an error for an invalid request.
     pub fn invalid(message: impl Into<String>) -> Refusal {
         Refusal::new(400, message)
     }
@@ -33,7 +33,7 @@ impl Refusal {
         Refusal { code: Some(code), ..self }
     }
 
-    /// A failure that a script asks for.
+    /// Returns a failure requested by the script.
     pub fn scripted(status: u16) -> Refusal {
         let code = match status {
             401 => Some("invalid_api_key"),

@@ -1,162 +1,162 @@
-//! What the model says, as a value; the same in every format.
+//! Scripted responses of the model, independent of the format.
 
 use serde::Deserialize;
 use serde_json::Value;
 
-/// The answers of a model: the first rule that fits, or else the next of the turns. Where neither has one left, the
-/// request is refused, so that a test that asks too often fails instead of going on.
+/// The responses of a model: the first matching rule, or else the next turn. If neither is left, the request is
+/// rejected, so that a test with too many requests fails instead of continuing.
 #[derive(Clone, Debug, Default, PartialEq, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct Script {
-    /// Answers that are used up in this order, whoever asks.
+    /// Responses used in this order, for any request.
     pub turns: Vec<Answer>,
-    /// Answers that are given as often as they fit.
+    /// Responses used for every matching request.
     pub rules: Vec<Rule>,
-    /// Nobody needs a key, as with a local server.
+    /// Require no API key, like a local server.
     pub keyless: bool,
 }
 
 impl Script {
-    /// Makes a script of turns alone.
+    /// Creates a script with turns only.
     pub fn of(turns: impl IntoIterator<Item = Answer>) -> Script {
         Script { turns: turns.into_iter().collect(), ..Script::default() }
     }
 
-    /// Adds a rule at the end.
+    /// Appends a rule.
     pub fn when(mut self, when: When, answer: Answer) -> Script {
         self.rules.push(Rule { when, answer });
         self
     }
 }
 
-/// An answer and when it is given.
+/// A response and its condition.
 #[derive(Clone, Debug, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Rule {
-    /// What must have been said to the model.
+    /// The condition on the request.
     pub when: When,
-    /// What it says to that.
+    /// The response.
     pub answer: Answer,
 }
 
-/// What a rule looks for in that part of a request which is newer than the model's last answer. The empty string is
-/// found in anything that is said at all.
+/// A condition on the part of a request that is newer than the model's last response. The empty string matches any
+/// non-empty text.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum When {
     /// The user's text contains this.
     Text(String),
-    /// The result of a tool contains this.
+    /// A tool result contains this.
     ToolResult(String),
-    /// The system prompt, which is as old as the conversation, contains this.
+    /// The system prompt, of any age, contains this.
     System(String),
 }
 
-/// One answer.
+/// One response.
 #[derive(Clone, Debug, Default, PartialEq, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct Answer {
-    /// What is said, in order.
+    /// Content blocks, in order.
     pub blocks: Vec<Say>,
-    /// Why the model stops; without it, what follows from the blocks.
+    /// Stop reason; derived from the blocks if `None`.
     pub stop: Option<Stop>,
-    /// What it counts.
+    /// Token counts.
     pub usage: Usage,
-    /// How it arrives.
+    /// Timing of the response.
     pub pace: Pace,
-    /// What goes wrong instead of, or in the middle of, all that.
+    /// Failure instead of, or during, the response.
     pub fail: Option<Fail>,
 }
 
 impl Answer {
-    /// Says a text.
+    /// Creates a response with a text.
     pub fn text(text: &str) -> Answer {
         Answer::default().and(Say::Text(text.to_owned()))
     }
 
-    /// Calls a tool.
+    /// Creates a response with a tool call.
     pub fn call(name: &str, arguments: Value) -> Answer {
         Answer::default().and(Say::call(name, arguments))
     }
 
-    /// Fails.
+    /// Creates a failure.
     pub fn fail(fail: Fail) -> Answer {
         Answer { fail: Some(fail), ..Answer::default() }
     }
 
-    /// Says one thing more.
+    /// Appends a block.
     pub fn and(mut self, say: Say) -> Answer {
         self.blocks.push(say);
         self
     }
 
-    /// Waits before a gate, once so many events have been sent.
+    /// Waits at a gate after this many events.
     pub fn held(mut self, gate: &str, after: usize) -> Answer {
         self.pace.hold = Some(Hold { gate: gate.to_owned(), after });
         self
     }
 
-    /// The reason it stops for.
+    /// Returns the stop reason.
     pub(super) fn stopping(&self) -> Stop {
         let calls = self.blocks.iter().any(|say| matches!(say, Say::ToolCall { .. }));
         self.stop.unwrap_or(if calls { Stop::ToolUse } else { Stop::EndTurn })
     }
 }
 
-/// A part of an answer.
+/// A content block of a response.
 #[derive(Clone, Debug, PartialEq, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Say {
     /// Text for the user.
     Text(String),
-    /// Thinking, sealed where the format has that. Chat completions send it as `reasoning_content`, the way local
-    /// servers do.
+    /// Thinking, signed or encrypted if the format supports it. Chat completions send it as `reasoning_content`, like
+    /// local servers.
     Thinking(String),
-    /// A call of the tool whose name is this, or else ends in this: `read_file` calls `mcp__fs__read_file`. A tool that
-    /// was not offered is called nevertheless.
+    /// A call of the tool with this name, or with a name that ends in it: `read_file` calls `mcp__fs__read_file`. A
+    /// tool that was not offered is called anyway.
     ToolCall {
         /// The end of its name.
         name: String,
-        /// An object; or a string, which is sent as it is and need not be JSON.
+        /// An object, or a string, which is sent unchanged and need not be JSON.
         arguments: Value,
     },
-    /// A block or an item of a type that clients need not know, word for word. Chat completions have neither: there its
-    /// members are members of the message.
+    /// A block or an item of an unknown type, verbatim. Chat completions have neither: there its members become members
+    /// of the message.
     Unknown(Value),
 }
 
 impl Say {
-    /// Calls a tool.
+    /// Creates a tool call.
     pub fn call(name: &str, arguments: Value) -> Say {
         Say::ToolCall { name: name.to_owned(), arguments }
     }
 }
 
-/// Why a model stops.
+/// The reason a model stops.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Stop {
-    /// It has said everything.
+    /// The response is complete.
     EndTurn,
-    /// It waits for the results of its calls.
+    /// The model waits for tool results.
     ToolUse,
-    /// It may not say more.
+    /// The token limit is reached.
     MaxTokens,
-    /// It does not want to.
+    /// The model declines.
     Refusal,
 }
 
-/// Tokens, counted.
+/// Token counts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct Usage {
-    /// All that was read, whether out of the cache or not.
+    /// All input tokens, cached ones included.
     pub input: u64,
-    /// All that was said, thinking included.
+    /// All output tokens, thinking included.
     pub output: u64,
-    /// What of the input came out of the cache.
+    /// Cached input tokens.
     pub cached: u64,
-    /// What of the output was thinking; Anthropic does not tell.
+    /// Thinking tokens of the output; not reported by Anthropic.
     pub reasoning: u64,
 }
 
@@ -166,15 +166,15 @@ impl Default for Usage {
     }
 }
 
-/// How an answer arrives.
+/// Timing of a response.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct Pace {
-    /// The characters of one delta.
+    /// Characters per delta.
     pub delta: usize,
-    /// The bytes of one write, which need not end where an event or a character does; without it, an event each.
+    /// Bytes per write, independent of event and character boundaries; one event per write if `None`.
     pub write: Option<usize>,
-    /// Where it waits.
+    /// Gate at which it waits.
     pub hold: Option<Hold>,
 }
 
@@ -184,29 +184,29 @@ impl Default for Pace {
     }
 }
 
-/// A gate before which an answer waits until a test opens it.
+/// A gate at which a response waits until a test opens it.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Hold {
-    /// The name it is opened by.
+    /// Name of the gate.
     pub gate: String,
-    /// How many events are sent before. Without streaming there are none, and the whole answer waits.
+    /// Number of events sent before. Without streaming there are none, and the complete response waits.
     #[serde(default)]
     pub after: usize,
 }
 
-/// What goes wrong.
+/// A failure.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Fail {
-    /// Another status than 200, with this `Retry-After`, word for word.
+    /// A status other than 200, with this verbatim `Retry-After`.
     Status(u16, Option<String>),
-    /// The blocks arrive, and an error in place of the end. Without streaming, nothing but the error does.
+    /// Sends the blocks, and an error instead of the end. Without streaming, only the error.
     ErrorEvent,
-    /// The connection ends after so many bytes of the body.
+    /// Closes the connection after this many bytes of the body.
     CutAfter(usize),
-    /// No word, until the client has left.
+    /// Never responds; waits until the client disconnects.
     Hang,
-    /// The status says 200, and what follows is neither JSON nor events of any API.
+    /// Status 200, with a body that is neither JSON nor valid events.
     Garbage,
 }

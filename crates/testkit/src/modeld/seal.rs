@@ -1,22 +1,22 @@
-//! Seals on thinking, by which it is known again: the signature of one format, the encrypted content of the other.
+//! Seals on thinking, by which it is recognised: the signature of one format, the encrypted content of the other.
 //!
-//! They follow from the text alone, so that a conversation can go on at another [`Modeld`](super::Modeld).
+//! They depend on the text only, so that a conversation can continue at another [`Modeld`](super::Modeld).
 
 use aws_lc_rs::digest::{SHA256, digest};
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 
-/// The signature of a text.
+/// Returns the signature of a text.
 pub(super) fn signature(text: &str) -> String {
     STANDARD.encode(digest(&SHA256, format!("modeld seals {text}").as_bytes()))
 }
 
-/// A text as nobody else is meant to read it, with its signature.
+/// Returns the simulated encryption of a text, with its signature.
 pub(super) fn encrypted(text: &str) -> String {
     format!("{}.{}", STANDARD.encode(text), signature(text))
 }
 
-/// The text that was [`encrypted`], if nothing has been changed.
+/// Returns the text passed to [`encrypted`], if it is unmodified.
 pub(super) fn decrypted(sealed: &str) -> Option<String> {
     let (content, seal) = sealed.split_once('.')?;
     let text = String::from_utf8(STANDARD.decode(content).ok()?).ok()?;

@@ -1,4 +1,4 @@
-//! What all connections share, and the life of one of them.
+//! State shared by all connections, and the loop that serves one.
 
 use std::io::{self, BufReader, Write};
 use std::sync::Mutex;
@@ -18,7 +18,7 @@ use super::wire;
 use crate::below::Guest;
 use crate::request::Request;
 
-/// What follows a status of 200 where the script wants garbage.
+/// Body of a garbage response with status 200.
 const GARBAGE: &[u8] =
     b"event: \xff\xfe\ndata: {\"type\": \"message_st\n\n<html>Bad Gateway</html>\ndata: [1, 2\n\n\0\0\0";
 
@@ -39,14 +39,14 @@ impl Shared {
         locked(&self.script).turns.push(answer);
     }
 
-    /// Why the real API would not answer, if so.
+    /// Returns the error the real API would respond with, if any.
     fn refusal(&self, format: Format, request: &Request, body: &Value) -> Option<Refusal> {
         let keyless = locked(&self.script).keyless;
         let thoughts = locked(&self.thoughts);
         checks::check(&Asked { format, request, body, keyless, thoughts: &thoughts }).err()
     }
 
-    /// The answer that the script has for a request.
+    /// Returns the script's response to a request.
     fn answer(&self, format: Format, body: &Value) -> Result<Answer, Refusal> {
         let latest = Latest::of(format, body);
         let mut script = locked(&self.script);
@@ -59,7 +59,7 @@ impl Shared {
         Ok(script.turns.remove(0))
     }
 
-    /// Makes an answer ready, and remembers which of its calls were thought about.
+    /// Prepares a response, and records which of its calls followed thinking.
     fn turn(&self, number: usize, format: Format, answer: &Answer, body: &Value) -> Turn {
         let turn = Turn::new(number, format, answer, body);
         let thought = turn.calls().filter_map(|(id, index)| Some((id.to_owned(), turn.block_id("rs", index?))));
@@ -68,7 +68,7 @@ impl Shared {
     }
 }
 
-/// Answers one connection until it ends.
+/// Serves one connection until it ends.
 pub(super) fn attend(shared: &Shared, guest: Guest) {
     let mut stream = BufReader::new(guest);
     while let Some(Ok(request)) = Request::read(&mut stream) {
@@ -105,7 +105,7 @@ fn respond(shared: &Shared, guest: &mut Guest, request: &Request) -> io::Result<
     delivered
 }
 
-/// A request that has been recorded, on its way to an answer.
+/// A recorded request being answered.
 struct Exchange<'a> {
     shared: &'a Shared,
     format: Format,
@@ -126,7 +126,7 @@ impl Exchange<'_> {
         if self.streams() { self.stream(guest, &turn, pace, cut) } else { self.whole(guest, &turn, pace, cut) }
     }
 
-    /// Gives none of the answer's blocks.
+    /// Sends a failure without any of the response's blocks.
     fn fail(&self, guest: &mut Guest, fail: &Fail, pace: &Pace) -> io::Result<()> {
         self.hold(guest, pace)?;
         let (status, retry_after) = match fail {
@@ -197,7 +197,7 @@ impl Exchange<'_> {
         guest.write_all(b"0\r\n\r\n")
     }
 
-    /// Waits before the gate, if there is one; an error says that the client has gone.
+    /// Waits at the gate, if any. An error means that the client has disconnected.
     fn hold(&self, guest: &Guest, pace: &Pace) -> io::Result<()> {
         let passes = |gate: &str| self.shared.gates.pass(gate, || guest.has_left());
         let is_open = pace.hold.as_ref().is_none_or(|hold| passes(&hold.gate));
@@ -205,7 +205,7 @@ impl Exchange<'_> {
     }
 }
 
-/// Sends an event in writes of the pace's size, as far as the bytes that are left.
+/// Sends an event in writes of the configured size, limited to the remaining bytes.
 fn write_event(guest: &mut Guest, text: &[u8], pace: &Pace, left: &mut usize) -> io::Result<()> {
     for piece in text.chunks(pace.write.unwrap_or(usize::MAX).max(1)) {
         let allowed = piece.len().min(*left);

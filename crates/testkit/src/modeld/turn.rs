@@ -1,4 +1,4 @@
-//! One answer, made ready to be written in any format: tools found, ids given, thinking sealed.
+//! One response prepared for any format: tools resolved, ids assigned, thinking sealed.
 
 use serde_json::Value;
 
@@ -6,7 +6,7 @@ use super::format::Format;
 use super::latest::entries;
 use super::script::{Answer, Fail, Say, Stop, Usage};
 
-/// What is about to be said.
+/// The response to send.
 pub(super) struct Turn {
     /// Distinguishes its ids from those of other turns.
     pub number: usize,
@@ -14,13 +14,13 @@ pub(super) struct Turn {
     pub blocks: Vec<Block>,
     pub stop: Stop,
     pub usage: Usage,
-    /// The characters of one delta.
+    /// Characters per delta.
     pub delta: usize,
-    /// An error comes in place of the end.
+    /// Send an error instead of the end.
     pub breaks_off: bool,
 }
 
-/// A part of it.
+/// A content block of the response.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) enum Block {
     Text(String),
@@ -52,17 +52,17 @@ impl Turn {
         }
     }
 
-    /// The id of the whole answer.
+    /// Returns the id of the response.
     pub fn id(&self, prefix: &str) -> String {
         identifier(prefix, self.number, 0)
     }
 
-    /// The id of the block at an index.
+    /// Returns the id of a block.
     pub fn block_id(&self, prefix: &str, index: usize) -> String {
         identifier(prefix, self.number, index)
     }
 
-    /// The calls, each with the index of the thinking that came before it, if any did.
+    /// Returns the calls, each with the index of the preceding thinking, if any.
     pub fn calls(&self) -> impl Iterator<Item = (&str, Option<usize>)> {
         self.blocks.iter().enumerate().filter_map(|(index, block)| match block {
             Block::Call { id, .. } => {
@@ -73,19 +73,19 @@ impl Turn {
         })
     }
 
-    /// Text in the pieces in which it arrives.
+    /// Splits text into deltas.
     pub fn pieces(&self, text: &str) -> Vec<String> {
         let characters: Vec<char> = text.chars().collect();
         characters.chunks(self.delta.max(1)).map(|piece| piece.iter().collect()).collect()
     }
 }
 
-/// An id that looks like those of the real APIs.
+/// Returns an id in the style of the real APIs.
 pub(super) fn identifier(prefix: &str, number: usize, index: usize) -> String {
     format!("{prefix}_01modeld{number:06}{index:04}")
 }
 
-/// The tool that a name of the script means: itself, or the one whose name ends in it at the beginning of a word.
+/// Resolves a tool name of the script: the tool itself, or one with a name that ends in it at a word boundary.
 fn offered(request: &Value, wanted: &str) -> String {
     let names = || {
         let tools = entries(&request["tools"]).iter();

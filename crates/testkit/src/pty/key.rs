@@ -1,6 +1,6 @@
-//! The keys that are no characters, as a terminal of today sends them.
+//! Non-character keys, as sent by a modern terminal.
 
-/// A key to press.
+/// A non-character key.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Key {
     Enter,
@@ -20,7 +20,7 @@ pub enum Key {
 }
 
 impl Key {
-    /// What a program reads when it is pressed.
+    /// Returns the byte sequence of the key.
     pub fn sent(self) -> &'static str {
         match self {
             Key::Enter => "\r",

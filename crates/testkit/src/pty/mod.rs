@@ -1,8 +1,8 @@
-//! A pseudo-terminal for a program to run on: what it shows is kept, drawn on a screen and waited for, and keys are
+//! A pseudo-terminal for a program under test: its output is recorded, drawn on a screen and waited for, and keys are
 //! typed.
 //!
-//! Nothing here sleeps: whoever waits, waits for the program to write, and after [`PATIENCE`] panics with what was seen
-//! until then.
+//! This module never sleeps: every wait is for output of the program, and panics after [`PATIENCE`] with the output so
+//! far.
 
 mod key;
 mod pair;
@@ -23,13 +23,13 @@ pub use vt100::Screen;
 
 use plain::Plain;
 
-/// How long a program may take to show what is expected of it.
+/// Timeout for expected output of a program.
 pub const PATIENCE: Duration = Duration::from_secs(30);
 
-/// How many rows are kept of what has left the screen at the top.
+/// Number of rows kept after they scroll off the screen.
 const SCROLLBACK: usize = 10_000;
 
-/// How a terminal is laid out: 24 rows of 100 columns with everything on it, where nothing else is said.
+/// Layout of a terminal. Default: 24 rows of 100 columns with all streams on it.
 #[derive(Clone, Copy, Debug)]
 pub struct Layout {
     pub rows: u16,
@@ -37,56 +37,56 @@ pub struct Layout {
     pub stdout: Stdout,
 }
 
-/// Where a program's standard output goes; the other two streams are always the terminal.
+/// Target of a program's standard output; the other two streams are always the terminal.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Stdout {
     Terminal,
-    /// Kept apart, for [`Ended::stdout`].
+    /// A separate pipe, for [`Ended::stdout`].
     Pipe,
 }
 
-/// A program on a pseudo-terminal of its own. Dropped, it takes the program with it.
+/// A program on its own pseudo-terminal. Dropping it kills the program.
 pub struct Terminal {
     keyboard: File,
     child: Child,
-    /// What reads the pipe, so that nobody waits for room in it.
+    /// Thread that reads the pipe, so that the program never blocks on it.
     pipe: Option<JoinHandle<String>>,
     drawn: vt100::Parser,
     bytes: Vec<u8>,
     plain: Plain,
-    /// How much of the plain text has been expected already.
+    /// Length of the plain text already matched by expectations.
     expected: usize,
 }
 
-/// What a program that ended left.
+/// The result of an ended program.
 #[derive(Debug)]
 pub struct Ended {
-    /// None where a signal ended it.
+    /// Exit code; `None` if a signal ended it.
     pub code: Option<i32>,
-    /// All text that was shown, without escapes and carriage returns; typed lines are in it where they were echoed.
+    /// All text shown, without escapes and carriage returns; includes echoed input.
     pub shown: String,
-    /// The same as it came.
+    /// All output, raw.
     pub bytes: Vec<u8>,
-    /// What somebody sees who scrolls up to the first row.
+    /// All rows, including the scrollback.
     pub rows: Vec<String>,
-    /// The same text, with each line that the terminal broke in one piece, up to the last that is not empty.
+    /// The same text with wrapped lines joined, up to the last non-empty line.
     pub text: String,
-    /// What came through the pipe, where there was one.
+    /// Output of the pipe, if there was one.
     pub stdout: String,
 }
 
-/// What waiting for a program comes to.
+/// The result of waiting for output.
 enum Came {
     More,
     Nothing,
-    /// Nobody holds the terminal any more.
+    /// The terminal was closed by all processes.
     End,
 }
 
-/// Where the line of a row ends.
+/// The end of a row.
 enum Breaks {
     Here,
-    /// It goes on in the next row.
+    /// The line continues in the next row.
     Nowhere,
 }
 
@@ -97,14 +97,14 @@ impl Default for Layout {
 }
 
 impl Terminal {
-    /// Starts a command on a terminal of the usual layout.
+    /// Starts a command on a terminal with the default layout.
     #[track_caller]
     pub fn start(command: &Command) -> Self {
         Self::start_with(command, Layout::default())
     }
 
-    /// Starts a command on a terminal, which becomes its controlling one: Ctrl-C sends it a signal. It sees no
-    /// variables but those the command names, and `TERM`.
+    /// Starts a command on a terminal, which becomes its controlling terminal: Ctrl-C sends it a signal. Its
+    /// environment has only the command's variables and `TERM`.
     #[track_caller]
     pub fn start_with(command: &Command, layout: Layout) -> Self {
         let (keyboard, screen) = pair::open(layout.rows, layout.columns);
@@ -120,9 +120,8 @@ impl Terminal {
         Self { keyboard, child, pipe, drawn, bytes: Vec::new(), plain: Plain::default(), expected: 0 }
     }
 
-    /// Waits until a text is shown, after whatever was expected before. Escapes and carriage returns do not count, so
-    /// that a text is found whatever its colours are, and also where it was drawn over since. Gives what was shown from
-    /// there up to its end.
+    /// Waits until a text is shown after the last expectation. Escapes and carriage returns are ignored, so that a text
+    /// is found in any colour, also if it was overwritten since. Returns the output from there to its end.
     #[track_caller]
     pub fn expect(&mut self, text: &str) -> String {
         let until = Instant::now() + PATIENCE;
@@ -137,15 +136,15 @@ impl Terminal {
         }
     }
 
-    /// Waits until the screen looks as wanted; its rows come without the blanks at their ends, as in
-    /// [`Terminal::screen`]. What was shown until then counts as expected.
+    /// Waits until the screen is as wanted. Rows have no trailing blanks, as in [`Terminal::screen`]. Marks all output
+    /// so far as expected.
     #[track_caller]
     pub fn expect_screen(&mut self, mut wanted: impl FnMut(&[String]) -> bool) {
         self.expect_view(|screen| wanted(&rows_of(screen).collect::<Vec<_>>()));
         self.expected = self.plain.text().len();
     }
 
-    /// Waits until the screen with its colours and its cursor is as wanted.
+    /// Waits until the screen with its colours and cursor is as wanted.
     #[track_caller]
     pub fn expect_view(&mut self, mut wanted: impl FnMut(&Screen) -> bool) {
         let until = Instant::now() + PATIENCE;
@@ -154,7 +153,7 @@ impl Terminal {
         }
     }
 
-    /// Waits for a prompt and answers it.
+    /// Waits for a prompt and types a line.
     #[track_caller]
     pub fn answer(&mut self, prompt: &str, line: &str) {
         self.expect(prompt);
@@ -167,12 +166,12 @@ impl Terminal {
         self.key(Key::Enter);
     }
 
-    /// Types characters, and no Enter.
+    /// Types characters without Enter.
     pub fn keys(&mut self, text: &str) {
         self.keyboard.write_all(text.as_bytes()).expect("a terminal takes what is typed");
     }
 
-    /// Presses a key that is no character.
+    /// Presses a non-character key.
     pub fn key(&mut self, key: Key) {
         self.keys(key.sent());
     }
@@ -182,38 +181,38 @@ impl Terminal {
         self.keys(&char::from((letter as u8) & 0x1f).to_string());
     }
 
-    /// Makes the terminal larger or smaller, which the program is told by a signal.
+    /// Resizes the terminal; the program receives SIGWINCH.
     pub fn resize(&mut self, rows: u16, columns: u16) {
         pair::resize(&self.keyboard, rows, columns);
         self.drawn.set_size(cells(rows), cells(columns));
     }
 
-    /// The rows of the screen after what has been read so far, without the blanks at their ends.
+    /// Returns the rows of the screen, as read so far, without trailing blanks.
     pub fn screen(&self) -> Vec<String> {
         rows_of(self.drawn.screen()).collect()
     }
 
-    /// The screen with its colours and its cursor.
+    /// Returns the screen with its colours and cursor.
     pub fn view(&self) -> &Screen {
         self.drawn.screen()
     }
 
-    /// What somebody sees who scrolls up to the first row, the screen included.
+    /// Returns all rows, including the scrollback and the screen.
     pub fn scrolled(&self) -> Vec<String> {
         self.history().into_iter().map(|(row, _)| row.trim_end().to_owned()).collect()
     }
 
-    /// All text that was shown so far, without escapes and carriage returns.
+    /// Returns all text shown so far, without escapes and carriage returns.
     pub fn shown(&self) -> String {
         String::from_utf8_lossy(self.plain.text()).into_owned()
     }
 
-    /// The process of the program.
+    /// Returns the process id of the program.
     pub fn pid(&self) -> u32 {
         self.child.id()
     }
 
-    /// Waits until the program has ended and nobody it started holds the terminal any more.
+    /// Waits until the program has ended and no process holds the terminal.
     #[track_caller]
     pub fn end(mut self) -> Ended {
         let until = Instant::now() + PATIENCE;
@@ -240,7 +239,7 @@ impl Terminal {
         text.trim_end().to_owned()
     }
 
-    /// Every row from the first on, in full width, and whether its line goes on in the next.
+    /// Returns every row in full width, with its kind of line end.
     fn history(&self) -> Vec<(String, Breaks)> {
         let mut screen = self.drawn.screen().clone();
         let (height, width) = (screen.size().0.get(), screen.size().1.get());
@@ -264,13 +263,13 @@ impl Terminal {
         panic!("{wanted} {why}; on the screen:\n{}\nall of it: {:?}", self.screen().join("\n"), self.shown());
     }
 
-    /// Takes in what is shown next.
+    /// Reads the next output.
     fn read_more(&mut self, until: Instant) -> Came {
         if !readable(&self.keyboard, until) {
             return Came::Nothing;
         }
         let mut bytes = [0; 4096];
-        // A terminal without a program on it reads as an error.
+        // Reading from a terminal without a program fails.
         let count = self.keyboard.read(&mut bytes).unwrap_or(0);
         self.drawn.process(&bytes[..count]);
         self.plain.push(&bytes[..count]);
@@ -286,7 +285,7 @@ impl Drop for Terminal {
     }
 }
 
-/// The same command as the leader of a session, which is for a process to become itself.
+/// Returns the command wrapped in `setsid`: a process must become session leader itself.
 fn in_a_session(command: &Command) -> Command {
     let mut inside = Command::new("/usr/bin/setsid");
     inside.arg("--ctty").arg(command.get_program()).args(command.get_args());

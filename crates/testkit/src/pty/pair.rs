@@ -7,7 +7,7 @@ use rustix::fs::{Mode, OFlags, open as open_file};
 use rustix::pty::{OpenptFlags, grantpt, openpt, ptsname, unlockpt};
 use rustix::termios::{Winsize, tcsetwinsize};
 
-/// Opens both: what somebody types at, and what a program is given.
+/// Opens both ends: the controlling side and the program's side.
 pub fn open(rows: u16, columns: u16) -> (File, OwnedFd) {
     let keyboard = openpt(OpenptFlags::RDWR | OpenptFlags::NOCTTY | OpenptFlags::CLOEXEC).expect("a terminal is left");
     grantpt(&keyboard).expect("it is ours");
@@ -19,7 +19,7 @@ pub fn open(rows: u16, columns: u16) -> (File, OwnedFd) {
     (keyboard, screen.expect("it was unlocked"))
 }
 
-/// Sets the size, of which whoever is in the foreground is told by a signal.
+/// Sets the size; the foreground process group receives SIGWINCH.
 pub fn resize(keyboard: &File, rows: u16, columns: u16) {
     let size = Winsize { ws_row: rows, ws_col: columns, ws_xpixel: 0, ws_ypixel: 0 };
     tcsetwinsize(keyboard, size).expect("a terminal has a size");

@@ -1,38 +1,38 @@
-//! What a program writes to a terminal, without what only moves and colours.
+//! Terminal output without control sequences.
 
-/// The text of a stream of bytes, however it is cut into pieces.
+/// The text of a byte stream, independent of its division into pieces.
 #[derive(Default)]
 pub struct Plain {
     text: Vec<u8>,
     within: Within,
 }
 
-/// What the next byte belongs to.
+/// Parser state: the context of the next byte.
 #[derive(Clone, Copy, Default)]
 enum Within {
     #[default]
     Text,
     /// After an escape.
     Escape,
-    /// `ESC (` and the like, which one more byte ends.
+    /// After `ESC (` and similar, which one more byte ends.
     Charset,
-    /// `ESC [`, up to a letter.
+    /// After `ESC [`, up to a letter.
     Control,
-    /// `ESC ]` and the like, up to a bell or `ESC \`.
+    /// After `ESC ]` and similar, up to a bell or `ESC \`.
     Command,
     /// After an escape in a command.
     CommandEscape,
 }
 
 impl Plain {
-    /// Takes more of the stream.
+    /// Parses more of the stream.
     pub fn push(&mut self, bytes: &[u8]) {
         for byte in bytes {
             self.within = self.take(*byte);
         }
     }
 
-    /// The text so far, without carriage returns, bells and backspaces.
+    /// Returns the text so far, without carriage returns, bells and backspaces.
     pub fn text(&self) -> &[u8] {
         &self.text
     }
@@ -79,7 +79,7 @@ mod tests {
         }
     }
 
-    /// Whole, and byte by byte.
+    /// Checks the input as a whole, and byte by byte.
     fn check(written: &str, text: &str) {
         for size in [written.len(), 1] {
             let mut plain = Plain::default();

@@ -90,7 +90,7 @@ fn references_are_bounded() {
     }
 }
 
-/// A report as JSON, and the whole outcome as text.
+/// Checks the JSON report and the text of an outcome.
 fn check(outcome: Outcome, json: &str, text: &str) {
     assert_eq!(serde_json::to_string(&outcome.report()).unwrap(), json);
     assert_eq!(outcome.text(), text);

@@ -1,4 +1,4 @@
-//! Content for a form: checked value by value, with the server's defaults where nothing was said.
+//! Validation of form content, with the server's defaults for omitted fields.
 
 use std::fmt;
 
@@ -6,57 +6,61 @@ use super::{Choice, Field, FieldKind, FormRequest, Number, TextFormat};
 use crate::Bounds;
 use wharf_json::{Raw, members};
 
-/// What is wrong with one field of the content.
+/// A validation error of one form field.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Problem {
-    /// The field's name; empty where the content as a whole is wrong.
+    /// Name of the field; empty if the content as a whole is invalid.
     pub field: String,
-    /// What is wrong.
+    /// The failed check.
     pub reason: Reason,
 }
 
-/// Why a value does not fit.
+/// The check that a value failed.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Reason {
     /// The content is not an object.
     NotAnObject,
     /// The form has no such field.
     Unknown,
-    /// The form needs it.
+    /// The field is required.
     Missing,
-    /// It is not a text.
+    /// The value is not a string.
     NotText,
-    /// It is not a number.
+    /// The value is not a number.
     NotNumber,
-    /// It is not a number without a fraction.
+    /// The value is not an integer.
     NotInteger,
-    /// It is neither true nor false.
+    /// The value is not a boolean.
     NotBoolean,
-    /// It is not a list of texts.
+    /// The value is not a list of strings.
     NotList,
-    /// It has fewer characters than this.
+    /// The string has fewer characters than this minimum.
     TooShort(u64),
-    /// It has more characters than this.
+    /// The string has more characters than this maximum.
     TooLong(u64),
-    /// It does not look like this.
+    /// The string does not have this format.
     NotFormat(TextFormat),
-    /// It is less than this.
+    /// The number is below this minimum.
     TooSmall(Number),
-    /// It is greater than this.
+    /// The number is above this maximum.
     TooLarge(Number),
-    /// It is not among the options.
+    /// The value is not one of the options.
     NotOffered(String),
-    /// It is chosen twice.
+    /// The option is selected twice.
     Twice(String),
-    /// Fewer are chosen than this.
+    /// Fewer options are selected than this minimum.
     TooFew(u64),
-    /// More are chosen than this.
+    /// More options are selected than this maximum.
     TooMany(u64),
 }
 
 impl FormRequest {
-    /// Makes of an object what is sent: in the schema's order, omitted fields with their defaults, every value as it
-    /// was written. Everything that is wrong is told at once.
+    /// Validates `content` and returns the object to send: fields in schema order, omitted fields with their defaults,
+    /// every value byte for byte.
+    ///
+    /// # Errors
+    ///
+    /// Returns every validation error, not only the first.
     pub fn complete(&self, content: &Raw) -> Result<Raw, Vec<Problem>> {
         let problem = |field: &str, reason| Problem { field: field.to_owned(), reason };
         let given = members(content, &Bounds::default()).map_err(|_| vec![problem("", Reason::NotAnObject)])?;
@@ -78,7 +82,7 @@ impl FormRequest {
     }
 }
 
-/// An object of values under the names of their fields.
+/// Builds a JSON object from values, keyed by field name.
 pub(super) fn object<'a>(values: impl Iterator<Item = (&'a Field, &'a Raw)>) -> Raw {
     let member = |(field, value): (&Field, &Raw)| format!("{}:{}", quoted(&field.name), value.get());
     let members: Vec<String> = values.map(member).collect();
@@ -90,7 +94,11 @@ fn quoted(text: &str) -> String {
 }
 
 impl Field {
-    /// Checks one JSON value against the field.
+    /// Validates one JSON value against the field.
+    ///
+    /// # Errors
+    ///
+    /// Returns the first failed check.
     pub fn check(&self, value: &Raw) -> Result<(), Reason> {
         match &self.kind {
             FieldKind::Text { min_length, max_length, format } => {
@@ -121,7 +129,7 @@ fn number(value: &Raw) -> Option<Number> {
 
 fn check_text(value: &Raw, min: Option<u64>, max: Option<u64>, format: Option<&TextFormat>) -> Result<(), Reason> {
     let text = text(value).ok_or(Reason::NotText)?;
-    // JSON Schema counts characters, not bytes.
+    // JSON Schema lengths are in characters, not bytes.
     let length = text.chars().count() as u64;
     match (min, max, format) {
         (Some(min), _, _) if length < min => Err(Reason::TooShort(min)),

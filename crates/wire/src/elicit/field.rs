@@ -1,4 +1,4 @@
-//! The fields of a form.
+//! Fields of a form.
 
 use super::{Number, TextFormat};
 use crate::Raw;
@@ -6,80 +6,80 @@ use crate::Raw;
 /// One field of a form. Every string is untrusted.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Field {
-    /// Its key in the content.
+    /// Key of the field in the content.
     pub name: String,
-    /// What people should see instead.
+    /// Display name.
     pub title: Option<String>,
-    /// What it means.
+    /// Description for the user.
     pub description: Option<String>,
-    /// Whether the content must have it.
+    /// Set if the content must include the field.
     pub required: bool,
-    /// What it takes.
+    /// Type and constraints of the value.
     pub kind: FieldKind,
-    /// What the server filled in, as JSON. One that does not fit its own field counts as none.
+    /// Default value as JSON. A default that fails the field's own validation is dropped.
     pub default: Option<Raw>,
 }
 
-/// What a field takes.
+/// Type and constraints of a field's value.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum FieldKind {
-    /// A text.
+    /// A string.
     Text {
-        /// The fewest characters.
+        /// Minimum number of characters.
         min_length: Option<u64>,
-        /// The most characters.
+        /// Maximum number of characters.
         max_length: Option<u64>,
-        /// What it should look like.
+        /// Required format.
         format: Option<TextFormat>,
     },
     /// A number.
     Number {
-        /// The least value.
+        /// Minimum value.
         minimum: Option<Number>,
-        /// The greatest value.
+        /// Maximum value.
         maximum: Option<Number>,
     },
-    /// A number without a fraction.
+    /// An integer.
     Integer {
-        /// The least value.
+        /// Minimum value.
         minimum: Option<Number>,
-        /// The greatest value.
+        /// Maximum value.
         maximum: Option<Number>,
     },
-    /// Yes or no.
+    /// A boolean.
     Boolean,
-    /// One of several texts.
+    /// A single selection.
     Choice {
-        /// What there is to choose from.
+        /// Available options.
         options: Vec<Choice>,
     },
-    /// Several of several texts.
+    /// A multiple selection.
     Choices {
-        /// What there is to choose from.
+        /// Available options.
         options: Vec<Choice>,
-        /// The fewest to choose.
+        /// Minimum number of selected options.
         min: Option<u64>,
-        /// The most to choose.
+        /// Maximum number of selected options.
         max: Option<u64>,
     },
 }
 
-/// An option of a field.
+/// An option of a selection field.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Choice {
-    /// What is sent.
+    /// The value to send.
     pub value: String,
-    /// What people should see instead.
+    /// Display name.
     pub title: Option<String>,
 }
 
 impl Field {
-    /// Whether it asks for a password, a key, a card's number or the like, whatever letters that is spelt with.
+    /// Reports whether the field asks for a password, key, card number or similar secret, also in look-alike letters.
     pub fn asks_for_secret(&self) -> bool {
         super::secret::is_asked_by(self)
     }
 
-    /// What to show a person: the title, or the name.
+    /// Returns the display name: the title, or the name if the title is missing or blank.
     pub fn display_name(&self) -> &str {
         self.title.as_deref().filter(|title| !title.trim().is_empty()).unwrap_or(&self.name)
     }

@@ -1,19 +1,19 @@
-//! The formats a text may have, checked for their shape: enough to catch a slip, not to prove that a mailbox exists.
+//! String formats. Only the syntax is checked, to catch typos; a valid address need not exist.
 
 use std::fmt;
 
-/// What a text should look like.
+/// The required format of a string.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum TextFormat {
-    /// A mail address.
+    /// An email address.
     Email,
     /// An absolute URI.
     Uri,
     /// A day, as in `2026-07-28`.
     Date,
-    /// A moment with its offset from UTC, as in `2026-07-28T12:00:00Z`.
+    /// A date and time with a UTC offset, as in `2026-07-28T12:00:00Z`.
     DateTime,
-    /// A format the protocol does not name; nothing is checked.
+    /// A format the protocol does not define; not checked.
     Other(String),
 }
 
@@ -28,7 +28,7 @@ impl TextFormat {
         }
     }
 
-    /// Whether a text has the shape.
+    /// Reports whether a string has this format.
     pub fn fits(&self, text: &str) -> bool {
         match self {
             Self::Email => is_email(text),
@@ -67,7 +67,7 @@ fn is_uri(text: &str) -> bool {
     scheme_fits && !rest.is_empty() && !rest.contains(acts)
 }
 
-/// `yyyy-mm-dd`, a day that exists.
+/// Accepts `yyyy-mm-dd` if the day exists.
 fn is_date(text: &[u8]) -> bool {
     let [year @ .., b'-', m1, m2, b'-', d1, d2] = text else { return false };
     if year.len() != 4 {
@@ -90,12 +90,12 @@ fn days_in(year: u32, month: u32) -> u32 {
     }
 }
 
-/// RFC 3339: a date, `T`, a time with or without a fraction, `Z` or an offset.
+/// Accepts an RFC 3339 timestamp: date, `T`, time with optional fraction, `Z` or offset.
 fn is_date_time(text: &[u8]) -> bool {
     let Some((date, [b'T' | b't', time @ ..])) = text.split_at_checked(10) else { return false };
     let Some((clock, rest)) = time.split_at_checked(8) else { return false };
     let [h1, h2, b':', m1, m2, b':', s1, s2] = clock else { return false };
-    // A leap second has the number 60.
+    // Seconds may be 60: a leap second.
     let within = |digits: [u8; 2], most: u32| number(&digits).is_some_and(|value| value <= most);
     let offset = match rest {
         [b'.', fraction @ ..] => {

@@ -1,9 +1,9 @@
-//! Numbers as they were written. Nothing is rounded, and comparing never expands an exponent.
+//! Exact JSON numbers. They are never rounded, and a comparison never expands an exponent.
 
 use std::cmp::Ordering;
 use std::fmt;
 
-/// A JSON number, kept as its text and compared by its value.
+/// A JSON number that preserves its text and compares by value.
 #[derive(Debug, Clone)]
 pub struct Number {
     text: String,
@@ -18,11 +18,11 @@ struct Decimal {
     point: i64,
 }
 
-/// Exponents beyond this all mean the same: out of reach.
+/// Limit at which exponents saturate.
 const FAR: i64 = 1 << 40;
 
 impl Number {
-    /// Takes a text that is a JSON number and nothing else.
+    /// Parses a string that consists of one JSON number.
     pub fn parse(text: &str) -> Option<Self> {
         let unsigned = text.strip_prefix('-').unwrap_or(text);
         let (mantissa, exponent) = match unsigned.split_once(['e', 'E']) {
@@ -40,12 +40,12 @@ impl Number {
         Some(Self { text: text.to_owned(), decimal })
     }
 
-    /// The number as it was written.
+    /// Returns the number as written.
     pub fn get(&self) -> &str {
         &self.text
     }
 
-    /// Whether it has no fraction; `1.0` and `1e3` are integers to JSON Schema.
+    /// Reports whether the fraction is zero. `1.0` and `1e3` are integers in JSON Schema.
     pub fn is_integer(&self) -> bool {
         i64::try_from(self.decimal.digits.len()).is_ok_and(|digits| digits <= self.decimal.point)
             || self.decimal.digits.is_empty()
@@ -62,7 +62,7 @@ impl Decimal {
         Self { negative, digits: all[first..end].to_vec(), point }
     }
 
-    /// −1, 0 or 1.
+    /// Returns −1, 0 or 1.
     fn sign(&self) -> i8 {
         match (self.digits.is_empty(), self.negative) {
             (true, _) => 0,

@@ -1,4 +1,4 @@
-//! Reading the fields of a form from its schema.
+//! Parser of a form's schema.
 
 use serde::Deserialize;
 use serde::de::IgnoredAny;
@@ -8,7 +8,7 @@ use super::{Choice, Field, FieldKind, MOST_FIELDS, MOST_OPTIONS, Number, TextFor
 use crate::Bounds;
 use wharf_json::{DecodeError, Raw, members};
 
-/// The fields of a schema in its order.
+/// Returns the fields of a schema, in schema order.
 pub(super) fn read_fields(schema: &Raw, bounds: &Bounds) -> Result<Vec<Field>, DecodeError> {
     #[derive(Deserialize)]
     struct Shape<'a> {
@@ -40,14 +40,14 @@ pub(super) fn read_fields(schema: &Raw, bounds: &Bounds) -> Result<Vec<Field>, D
 }
 
 fn read_field(name: &str, property: &Raw, required: bool) -> Result<Field, DecodeError> {
-    // The whole request has been measured, so its parts need not be.
+    // The bounds were checked for the whole request.
     let field = serde_json::from_slice(property.as_bytes()).map_err(|error| error.to_string());
     let field = field.and_then(|shape: Property| shape.into_field(name, required, property));
     field.map_err(|reason| wrong(format_args!("the field `{name}` is not a flat primitive: {reason}")))
 }
 
-/// A property as its schema writes it. Keywords that are not here say nothing a person could be told, and the server
-/// has the last word.
+/// A property as written in the schema. Unlisted keywords are ignored: they do not affect the prompt, and the server
+/// validates the response.
 #[derive(Default, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 struct Property<'a> {
@@ -70,7 +70,7 @@ struct Property<'a> {
     default: Option<&'a RawValue>,
     #[serde(rename = "enum")]
     values: Option<Vec<String>>,
-    /// Titles beside `enum`, as 2025-06-18 has them.
+    /// Titles parallel to `enum`, from 2025-06-18.
     enum_names: Option<Vec<String>>,
     one_of: Option<Vec<Titled>>,
     any_of: Option<Vec<Titled>>,
@@ -88,7 +88,7 @@ struct Items {
     any_of: Option<Vec<Titled>>,
 }
 
-/// An option with a title of its own.
+/// An option with its own title.
 #[derive(Deserialize)]
 struct Titled {
     #[serde(rename = "const")]

@@ -1,4 +1,4 @@
-//! Whether a field asks for a secret, whatever letters it is spelt with.
+//! Detection of form fields that ask for a secret, including look-alike spellings.
 
 mod pairs;
 #[cfg(test)]
@@ -6,7 +6,7 @@ mod tests;
 
 use super::{Field, FieldKind, TextFormat};
 
-/// Spelt anywhere in a text, also across spaces and punctuation.
+/// Phrases matched anywhere in a text, ignoring spaces and punctuation.
 const PHRASES: [&str; 86] = [
     "password",
     "passwort",
@@ -95,10 +95,10 @@ const PHRASES: [&str; 86] = [
     "網銀登入",
     "ネットバンキングのログイン",
 ];
-/// Words of their own; the first means a secret only as a text.
+/// Words matched as whole words. The first one applies to text fields only.
 const WORDS: [&str; 11] = ["token", "pwd", "passw", "secret", "senha", "cvv", "cvc", "cvv2", "otp", "totp", "ssn"];
 
-/// Only what is typed freely can give a secret away.
+/// Reports whether a field asks for a secret. Only free-form input is checked.
 pub(super) fn is_asked_by(field: &Field) -> bool {
     let format = match &field.kind {
         FieldKind::Text { format, .. } => format.as_ref(),
@@ -110,7 +110,7 @@ pub(super) fn is_asked_by(field: &Field) -> bool {
         _ => None,
     };
     let texts = [Some(field.name.as_str()), field.title.as_deref(), field.description.as_deref(), format];
-    // A number called a token is a count of them.
+    // A numeric token field is a token count.
     let words = if matches!(field.kind, FieldKind::Text { .. }) { &WORDS[..] } else { &WORDS[1..] };
     texts.into_iter().flatten().any(|text| names_a_secret(text, words))
 }
@@ -125,13 +125,14 @@ fn names_a_secret(text: &str, wanted: &[&str]) -> bool {
     letters == "pin" || PHRASES.iter().any(spells) || has_word(&text, wanted) || pairs::name_a_secret(&words(&text))
 }
 
-/// The words of a text, in letters that look alike.
+/// Splits a text into words and returns their skeletons.
 fn words(text: &str) -> Vec<String> {
     let words = text.split(|letter: char| !letter.is_alphanumeric()).filter(|word| !word.is_empty());
     words.map(|word| skeleton(word).collect()).collect()
 }
 
-/// Whether one of the words stands alone, with signs read as what they are or as the letters they resemble.
+/// Reports whether one of the words occurs as a whole word. Symbols are read both as separators and as the letters they
+/// resemble.
 fn has_word(text: &str, wanted: &[&str]) -> bool {
     let wanted: Vec<String> = wanted.iter().map(|word| skeleton(word).collect()).collect();
     let is_sign = |letter: char| !letter.is_alphanumeric();
@@ -142,7 +143,7 @@ fn has_word(text: &str, wanted: &[&str]) -> bool {
     words.any(|word: String| wanted.contains(&word))
 }
 
-/// What can be seen of a text, with a space within `camelCase`.
+/// Removes invisible characters and inserts a space at `camelCase` boundaries.
 fn seen(text: &str) -> String {
     let mut seen = String::with_capacity(text.len());
     let mut after_lower = false;
@@ -156,13 +157,13 @@ fn seen(text: &str) -> String {
     seen
 }
 
-/// A text in lower-case letters that look alike: two texts that read the same have the same one.
+/// Folds a text to lower-case base letters. Texts that look the same have the same skeleton.
 pub fn skeleton(text: &str) -> impl Iterator<Item = char> {
-    // Lower-casing may bring marks of its own.
+    // Lower-casing can add combining marks.
     text.chars().flat_map(char::to_lowercase).filter(|letter| !is_invisible(*letter)).map(look_alike)
 }
 
-/// Combining marks, joiners and other characters without a width of their own.
+/// Matches combining marks, joiners and other zero-width characters.
 fn is_invisible(letter: char) -> bool {
     matches!(letter,
         '\u{ad}' | '\u{300}'..='\u{36f}' | '\u{483}'..='\u{489}' | '\u{200b}'..='\u{200f}' | '\u{202a}'..='\u{202e}'
@@ -170,14 +171,14 @@ fn is_invisible(letter: char) -> bool {
         | '\u{e0000}'..='\u{e0fff}')
 }
 
-/// The plain letter that another looks like.
+/// Maps a letter to the base letter it resembles.
 fn look_alike(letter: char) -> char {
     let plain = |base: u8, offset: u32| char::from(base + u8::try_from(offset % 26).unwrap_or_default());
     match letter {
         'a'..='k' | 'm'..='z' => letter,
         // Full-width letters and digits.
         '\u{ff41}'..='\u{ff5a}' => plain(b'a', u32::from(letter) - 0xff41),
-        // Mathematical letters come in alphabets of 26, of which lower-casing changes none.
+        // Mathematical letters come in alphabets of 26; lower-casing does not change them.
         '\u{1d400}'..='\u{1d6a3}' => plain(b'a', u32::from(letter) - 0x1d400),
         // Circled and parenthesised letters.
         '\u{24d0}'..='\u{24e9}' => plain(b'a', u32::from(letter) - 0x24d0),
@@ -186,7 +187,7 @@ fn look_alike(letter: char) -> char {
     }
 }
 
-/// Cyrillic, Greek, Armenian, small capitals, accents, and the digits and signs that stand in for letters.
+/// Look-alikes per base letter: Cyrillic, Greek, Armenian, small capitals, accented letters, digits and symbols.
 const LOOK_ALIKES: [(char, &str); 23] = [
     ('a', "аαáàâäãåāăą@4ɑᴀª"),
     ('b', "ьвβʙƅ8"),

@@ -1,23 +1,23 @@
-//! What can be wrong with an annotation or with a value, told without letting the server's words act.
+//! Errors of annotations and values. Text from the server is shortened and escaped.
 
 use std::fmt;
 
 use crate::DecodeError;
 
-/// Characters of a server's name that are repeated to people.
+/// Maximum characters of server text in an error message.
 const LONGEST_SHOWN: usize = 80;
 
-/// Why a tool's header annotations cannot be followed. What it repeats of the schema is short and escaped.
+/// An invalid header annotation of a tool. Quoted parts of the schema are short and escaped.
 #[derive(Debug)]
 pub enum MirrorFault {
-    /// The schema is too complex, or no JSON.
+    /// The schema is too complex, or not valid JSON.
     Unreadable(DecodeError),
-    /// The annotated schema is not one that a chain of `properties` leads to.
+    /// The annotated schema is not reachable through `properties` alone.
     OutOfReach {
-        /// The keys that lead to it.
+        /// Path of keys to the schema.
         property: String,
     },
-    /// The annotation is something else than a string.
+    /// The annotation is not a string.
     NotText {
         /// The annotated property.
         property: String,
@@ -27,50 +27,50 @@ pub enum MirrorFault {
         /// The annotated property.
         property: String,
     },
-    /// The annotation has characters that no header's name has, or far too many of them.
+    /// The annotation is not a valid header name, or too long.
     NotToken {
         /// The annotated property.
         property: String,
         /// The annotation.
         header: String,
     },
-    /// The property's type is none of `string`, `integer` and `boolean`.
+    /// The property's type is not `string`, `integer` or `boolean`.
     Type {
         /// The annotated property.
         property: String,
     },
-    /// Another property asks for the same header, perhaps in other case.
+    /// Another property requests the same header, ignoring case.
     Duplicate {
-        /// The second of the two.
+        /// The second of the two properties.
         property: String,
-        /// What both ask for.
+        /// The requested header.
         header: String,
     },
-    /// More properties are annotated than anybody sends headers.
+    /// More properties are annotated than the limit.
     TooMany {
-        /// How many may be.
+        /// Maximum number of annotated properties.
         most: usize,
     },
 }
 
-/// Why an argument cannot be repeated in a header, and so why the call cannot be made.
+/// The reason an argument cannot be sent in a header. The call fails.
 #[derive(Debug)]
 pub enum Unmirrorable {
-    /// The arguments are too complex, no JSON, or have a key twice.
+    /// The arguments are too complex, not valid JSON, or contain a duplicate key.
     Unreadable(DecodeError),
     /// The value is an object, an array or a fraction.
     Kind {
         /// The annotated property.
         property: String,
     },
-    /// The integer is beyond ±(2^53 − 1).
+    /// The integer is outside ±(2^53 − 1).
     Range {
         /// The annotated property.
         property: String,
     },
 }
 
-/// The names that lead to a property, on their way to a person.
+/// Formats a property path for display.
 pub(super) fn property(path: &[impl AsRef<str>]) -> String {
     let mut shown = String::new();
     for name in path.iter().map(AsRef::as_ref) {
@@ -78,7 +78,7 @@ pub(super) fn property(path: &[impl AsRef<str>]) -> String {
             shown.push('.');
         }
         shown.push_str(name);
-        // Enough for `shown` to see that something is missing.
+        // Enough for `shown` to detect the truncation.
         if shown.len() > 4 * LONGEST_SHOWN {
             break;
         }
@@ -86,7 +86,7 @@ pub(super) fn property(path: &[impl AsRef<str>]) -> String {
     self::shown(&shown)
 }
 
-/// A text of the server's, short and in ASCII.
+/// Shortens a server's text and escapes it to ASCII.
 pub(super) fn shown(text: &str) -> String {
     let mut characters = text.chars();
     let head: String = characters.by_ref().take(LONGEST_SHOWN).flat_map(char::escape_default).collect();

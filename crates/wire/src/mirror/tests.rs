@@ -1,14 +1,14 @@
 use super::*;
 use crate::DecodeError;
 
-/// What a schema's annotations come to: `Header=path.to.property` each, or the fault.
+/// Returns the annotations of a schema as `Header=path.to.property`, or the error.
 fn check(schema: &str) -> Result<Vec<String>, String> {
     let found = mirrored(&Raw::parse(schema.to_owned()).unwrap(), &Bounds::default());
     let found = found.map_err(|fault| fault.to_string())?;
     Ok(found.iter().map(|one| format!("{}={}", one.header, one.path.join("."))).collect())
 }
 
-/// A schema with one property `p`, which is this.
+/// Returns a schema with this schema as its one property `p`.
 fn property(schema: &str) -> String {
     format!(r#"{{"type":"object","properties":{{"p":{schema}}}}}"#)
 }
@@ -28,7 +28,7 @@ fn plain_properties_are_found_at_any_depth() {
             &property(r#"{"properties":{"q":{"properties":{"r":{"type":"string","x-mcp-header":"A"}}}}}"#),
             vec!["A=p.q.r"],
         ),
-        // A property of that name, and text that mentions it, ask for nothing.
+        // A property with this name, and text that mentions it, are not annotations.
         (r#"{"properties":{"x-mcp-header":{"type":"number"}}}"#, vec![]),
         (r#"{"properties":{"x-mcp-header":{"type":"string","x-mcp-header":"A"}}}"#, vec!["A=x-mcp-header"]),
         (
@@ -39,7 +39,7 @@ fn plain_properties_are_found_at_any_depth() {
         (&property(r#"{"default":{"x-mcp-header":1},"const":{"x-mcp-header":1}}"#), vec![]),
         (&property(r#"{"enum":[{"x-mcp-header":1}],"examples":[{"x-mcp-header":1}]}"#), vec![]),
         (r#"{"$defs":{"x-mcp-header":{"type":"string"}},"patternProperties":{"x-mcp-header":{}}}"#, vec![]),
-        // A property may be named like a keyword.
+        // Properties may have the names of keywords.
         (r#"{"properties":{"items":{"type":"string","x-mcp-header":"A"}}}"#, vec!["A=items"]),
         (r#"{"properties":{"enum":{"type":"string","x-mcp-header":"A"}}}"#, vec!["A=enum"]),
     ] {
@@ -47,7 +47,7 @@ fn plain_properties_are_found_at_any_depth() {
     }
 }
 
-/// The tools that the published suite wants withheld, as it describes them.
+/// The tools that the published conformance suite requires clients to withhold.
 #[test]
 fn the_faulty_tools_of_the_suite_are_refused() {
     let two = |first: &str, second: &str| {
@@ -138,7 +138,7 @@ fn only_properties_lead_to_an_annotation() {
         let schema = format!(r#"{{"{keyword}":{{"k":{annotated}}}}}"#);
         assert!(check(&schema).unwrap_err().starts_with(&format!("`{keyword}.k` asks")), "{schema}");
     }
-    // Whatever else stands there properly, one fault spoils it.
+    // One invalid annotation invalidates the tool.
     let mixed =
         format!(r#"{{"properties":{{"a":{annotated},"b":{{"items":{{"type":"string","x-mcp-header":"B"}}}}}}}}"#);
     assert!(check(&mixed).is_err());

@@ -1,4 +1,4 @@
-//! Text as a header's value.
+//! Encoding of text as a header value.
 
 use std::borrow::Cow;
 
@@ -6,9 +6,9 @@ const PREFIX: &str = "=?base64?";
 const SUFFIX: &str = "?=";
 const ALPHABET: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
 
-/// Makes any text fit for a header: as it is, or as `=?base64?…?=` (2026-07-28, Streamable HTTP, value encoding).
+/// Encodes any text for a header: unchanged, or as `=?base64?…?=` (2026-07-28, Streamable HTTP, value encoding).
 ///
-/// The outcome is visible ASCII with spaces only inside. The empty text stays empty, and is sent.
+/// The output is visible ASCII, with spaces only inside. The empty text stays empty and is sent.
 pub fn header_text(text: &str) -> Cow<'_, str> {
     if is_plain(text) {
         Cow::Borrowed(text)
@@ -17,24 +17,24 @@ pub fn header_text(text: &str) -> Cow<'_, str> {
     }
 }
 
-/// Whether a byte may stand in a header's name (RFC 9110, 5.6.2).
+/// Reports whether a byte is allowed in a header name (RFC 9110, 5.6.2).
 pub(super) fn is_token(byte: u8) -> bool {
     byte.is_ascii_alphanumeric() || b"!#$%&'*+-.^_`|~".contains(&byte)
 }
 
 fn is_plain(text: &str) -> bool {
-    // A tab may stand in a header, but the published suite wants it encoded.
+    // HTTP allows a tab, but the published conformance suite requires it to be encoded.
     let visible = text.bytes().all(|byte| matches!(byte, b' '..=b'~'));
     visible && !text.starts_with(' ') && !text.ends_with(' ') && !looks_encoded(text)
 }
 
-/// Whether somebody might take the text for the encoded form of another, also if careless about its markers.
+/// Reports whether a receiver could mistake the text for an encoded value. Ignores case in the prefix.
 fn looks_encoded(text: &str) -> bool {
     let marked = text.get(..PREFIX.len()).is_some_and(|start| start.eq_ignore_ascii_case(PREFIX));
     marked && text.ends_with(SUFFIX)
 }
 
-/// The standard alphabet, with padding (RFC 4648, section 4).
+/// Encodes with the standard alphabet and padding (RFC 4648, section 4).
 fn base64(bytes: &[u8]) -> String {
     let mut text = String::with_capacity(bytes.len().div_ceil(3) * 4);
     for group in bytes.chunks(3) {
@@ -100,7 +100,7 @@ mod tests {
         assert_eq!(base64(&[0xff, 0xef, 0xbe, 0xfb]), "/+++".to_owned() + "+w==");
     }
 
-    /// Reads the encoded form back, in the slowest way there is.
+    /// Decodes Base64 bit by bit, independently of the implementation.
     fn decoded(text: &str) -> Vec<u8> {
         let letters = text.trim_end_matches('=').bytes();
         let bits: Vec<bool> = letters

@@ -1,5 +1,5 @@
-//! `cargo xtask bench catalog`: how long it takes to merge what many servers offer, to find a name in it and to change
-//! one server of it, beside a plain map that does the same.
+//! `cargo xtask bench catalog`: time to merge the listings of many servers, to look up a name and to replace one
+//! server, compared with a plain map.
 
 use std::fmt::Write;
 use std::process::Command;
@@ -10,7 +10,7 @@ use super::tables::median;
 use super::{Plan, part};
 use crate::run::{Outcome, Surroundings, capture, cargo, run, say, target};
 
-/// A figure, in what unit, what it is compared with, and what it may be at most.
+/// One measured figure, with its unit, its baseline and its limit.
 struct Row {
     what: &'static str,
     figure: &'static str,
@@ -87,7 +87,7 @@ fn of(rounds: &[Value], figure: &str) -> f64 {
     median(rounds.iter().filter_map(|round| round[figure].as_f64()).collect())
 }
 
-/// How much longer than the map it takes, within each round.
+/// Returns the median ratio to the map, computed within each round.
 fn relation(rounds: &[Value], figure: &str, plain: &str) -> f64 {
     let within = |round: &Value| Some(round[figure].as_f64()? / round[plain].as_f64()?);
     median(rounds.iter().filter_map(within).collect())
@@ -96,7 +96,7 @@ fn relation(rounds: &[Value], figure: &str, plain: &str) -> f64 {
 fn check(rounds: &[Value]) -> Outcome {
     for Row { what, figure, unit, limit, .. } in &ROWS {
         let found = of(rounds, figure);
-        // A figure that is missing is no number, and within no limit.
+        // A missing figure is NaN and fails every limit.
         if limit.is_some_and(|limit| found.is_nan() || found > limit) {
             return Err(format!("{what} takes {found:.0} {unit}, which is more than it may").into());
         }

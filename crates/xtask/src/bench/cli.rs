@@ -1,8 +1,8 @@
-//! `cargo xtask bench cli`: how long somebody waits who types a command, from its start to its end, beside a program that
-//! does the least that can be done and beside the command lines of others.
+//! `cargo xtask bench cli`: run time of commands from start to exit, compared with a minimal client and with other
+//! command-line clients.
 //!
-//! All take turns within each round and are compared within it. Nobody sees more of the environment than a home of the
-//! benchmark's own, and every one has to print what it was asked for.
+//! The commands take turns within each round and are compared within it. Each runs with a cleared environment and a
+//! home of its own, and must print the expected output.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -16,14 +16,14 @@ use super::part;
 use crate::peers;
 use crate::run::{Outcome, capture, cargo, number, run, say, target};
 
-/// The command that shows what is configured.
+/// The command that lists the configured servers.
 pub const LISTING: &str = "list";
-/// How many servers are configured.
+/// Number of configured servers.
 const SERVERS: usize = 10;
-/// What the demo server is asked to repeat.
+/// Text the demo server echoes.
 const TEXT: &str = "Ahoy!";
 
-/// Who is measured, in the order of a round.
+/// The measured commands, in the order of a round.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Who {
     Version,
@@ -38,7 +38,7 @@ pub enum Who {
 pub const EVERYBODY: [Who; 7] =
     [Who::Version, Who::List, Who::Bare, Who::Call, Who::McporterList, Who::McporterCall, Who::InspectorCall];
 
-/// How much to measure.
+/// Amount of measurement.
 pub struct Plan {
     pub rounds: usize,
     pub command: String,
@@ -67,7 +67,7 @@ impl Plan {
     }
 }
 
-/// A home with a configuration of ten servers, made anew.
+/// Creates a fresh home with ten configured servers.
 fn home() -> Outcome<PathBuf> {
     let home = target().join("bench/home");
     let _ = fs::remove_dir_all(&home);
@@ -92,13 +92,13 @@ impl Bench {
     fn measure(&self, plan: &Plan) -> Outcome<Rounds> {
         say!("{} rounds of {} commands", plan.rounds, EVERYBODY.len());
         for who in EVERYBODY {
-            // What is read from disk the first time is not what is measured.
+            // Warm-up: exclude first-time disk reads.
             self.time(who)?;
         }
         let mut rounds = Rounds::new();
         for round in 0..plan.rounds {
             let mut times = [0.0; EVERYBODY.len()];
-            // Each round another one begins, so that nobody always follows the same neighbour.
+            // Rotate the first command, so that no command always follows the same one.
             for turn in 0..EVERYBODY.len() {
                 let place = (round + turn) % EVERYBODY.len();
                 times[place] = self.time(EVERYBODY[place])?;
@@ -108,7 +108,7 @@ impl Bench {
         Ok(rounds)
     }
 
-    /// Milliseconds from the start of a command to its end.
+    /// Returns the milliseconds from the start of a command to its exit.
     fn time(&self, who: Who) -> Outcome<f64> {
         let mut command = self.command(who);
         let path = format!("{}:/usr/bin:/bin", self.binaries.display());
@@ -146,7 +146,8 @@ impl Bench {
         command
     }
 
-    /// A script of others with the Node they need; on a platform that none is pinned for, the one on the search path.
+    /// Returns a command for a script of another client with its pinned Node, or the Node on the search path if none is
+    /// pinned for the platform.
     fn node(&self, script: &str) -> Command {
         let node = self.others.join(".bin/node");
         let mut command = Command::new(if node.is_file() { node.as_path() } else { Path::new("node") });
@@ -155,7 +156,7 @@ impl Bench {
     }
 }
 
-/// What everybody has to print, so that nobody is fast by failing.
+/// Returns the output that a command must contain, so that a failing command is not measured as fast.
 fn expected(who: Who) -> &'static str {
     match who {
         Who::Version => "wharf ",

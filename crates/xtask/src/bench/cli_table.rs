@@ -1,4 +1,4 @@
-//! The report of `bench cli`: how long each command takes, and what is held to a limit.
+//! The report of `bench cli`: run time of each command, and the limits.
 
 use std::fmt::Write;
 
@@ -6,7 +6,7 @@ use super::cli::{EVERYBODY, LISTING, Plan, Who};
 use super::tables::median;
 use crate::run::Surroundings;
 
-/// Milliseconds of everybody, a row for each round.
+/// Milliseconds per command, one row per round.
 pub type Rounds = Vec<[f64; EVERYBODY.len()]>;
 
 pub fn page(plan: &Plan, rounds: &Rounds) -> String {
@@ -68,7 +68,7 @@ fn rows(rounds: &Rounds) -> [Row; 5] {
     ]
 }
 
-/// How much longer one takes than another, in milliseconds.
+/// Compares two commands by the difference in milliseconds.
 fn more(rounds: &Rounds, one: Who, other: Who, limit: f64) -> Row {
     let difference = compared(rounds, one, other, |one, other| one - other);
     Row {
@@ -79,7 +79,7 @@ fn more(rounds: &Rounds, one: Who, other: Who, limit: f64) -> Row {
     }
 }
 
-/// How many times as long one takes as another of ours.
+/// Compares another client with ours by the ratio of their times.
 fn slower(rounds: &Rounds, one: Who, ours: Who) -> Row {
     let relation = compared(rounds, one, ours, |one, ours| one / ours);
     Row {
@@ -90,7 +90,7 @@ fn slower(rounds: &Rounds, one: Who, ours: Who) -> Row {
     }
 }
 
-/// The median of a comparison made in each round.
+/// Returns the median of a comparison made in each round.
 fn compared(rounds: &Rounds, one: Who, other: Who, compare: impl Fn(f64, f64) -> f64) -> f64 {
     let (ones, others) = (times(rounds, one), times(rounds, other));
     median(ones.into_iter().zip(others).map(|(one, other)| compare(one, other)).collect())
@@ -116,7 +116,7 @@ mod tests {
 
     #[test]
     fn what_is_compared_is_compared_within_its_round() {
-        // A slow round is slow for everybody: the difference stays.
+        // A slow round affects all commands: the difference stays.
         let rounds = [1.0, 100.0, 3.0].map(|base| [base, base + 2.0, 1.0, 1.0, 1.0, 1.0, 1.0]);
         assert_eq!(rows(&rounds.to_vec())[0].measured, "+2.0 ms");
     }

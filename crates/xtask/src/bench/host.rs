@@ -1,6 +1,6 @@
-//! `cargo xtask bench host`: many servers as one, some of them in trouble, each figure beside the limit it is held to.
+//! `cargo xtask bench host`: many servers behind one host, some of them failing, with each figure next to its limit.
 //!
-//! Where something is compared, both are measured in the same run, in turn.
+//! Compared figures are measured in the same run, alternating.
 
 use std::path::PathBuf;
 use std::process::Command;
@@ -12,26 +12,26 @@ use super::part;
 use super::tables::median;
 use crate::run::{Outcome, capture, cargo, on_path, run, say, target};
 
-/// How much to measure.
+/// Amount of measurement.
 pub struct Plan {
-    /// Starts of the whole crowd, each way.
+    /// Starts of all servers, with and without failing servers.
     pub starts: usize,
-    /// Rounds of calls, each way.
+    /// Rounds of calls, with and without failing servers.
     pub rounds: usize,
-    /// Seconds of calls in a round, and of watching an idle host.
+    /// Seconds of calls per round, and seconds of observing an idle host.
     pub seconds: u64,
-    /// Kills, of old servers and of young ones.
+    /// Number of kills, of long-running and of just-started servers.
     pub kills: usize,
     pub command: String,
 }
 
-/// Good servers that count, and how many others are beside them.
+/// Number of healthy servers that are measured, and the servers started besides them.
 const COUNTED: &str = "35";
 const TROUBLED: [&str; 8] = ["--good", COUNTED, "--dead", "5", "--slow", "5", "--crash", "5"];
 const UNTROUBLED: [&str; 2] = ["--good", "50"];
-/// Calls under way when a server is killed.
+/// Pending calls at the time of a kill.
 const UNDER_WAY: &str = "1000";
-/// Servers that take turns at being killed, so that each lives for ten seconds in between.
+/// Servers killed in rotation, so that each runs for ten seconds between kills.
 const VICTIMS: &str = "10";
 
 pub fn host(words: &[&str]) -> Outcome {
@@ -85,7 +85,7 @@ impl Bench {
         ])
     }
 
-    /// The same thing among good servers only, and among servers in trouble.
+    /// Measures among healthy servers only, and among failing servers.
     fn both(&self, more: &[&str]) -> Outcome<[Value; 2]> {
         let counted = ["--counted", COUNTED];
         let one = |others: &[&str]| self.figures("crowd", &[others, &counted, more].concat());
@@ -106,7 +106,7 @@ impl Bench {
     }
 
     fn overhead(&self) -> Outcome<Vec<Row>> {
-        // On one core: a server that is woken on another costs more than what is compared.
+        // Pinned to one core: a wakeup on another core costs more than the compared difference.
         let pinned =
             |more: &[&str]| self.read("overhead", more, Command::new("taskset").args(["-c", "0"]).arg(self.program()));
         let inside = pinned(&["--secs", "5", "--local"])?;
@@ -117,12 +117,12 @@ impl Bench {
         Ok(vec![host_table::overhead(&inside)?, host_table::overhead(&stdio)?, host_table::allocations(&allocations)?])
     }
 
-    /// Has the benchmark measure a part; gives its line.
+    /// Runs one part of the benchmark and returns its figures.
     fn figures(&self, what: &str, more: &[&str]) -> Outcome<Value> {
         self.read(what, more, &mut Command::new(self.program()))
     }
 
-    /// The same by a command that runs the benchmark.
+    /// Runs one part of the benchmark through the given command.
     fn read(&self, what: &str, more: &[&str], command: &mut Command) -> Outcome<Value> {
         command.arg(what).arg("--server").arg(self.binaries.join("bench-host-server")).args(more);
         let figures: Value = serde_json::from_str(&capture(command)?.stdout)?;
@@ -135,12 +135,12 @@ impl Bench {
     }
 }
 
-/// A number among a part's figures.
+/// Returns a number from a part's figures.
 pub fn figure(figures: &Value, name: &str) -> Outcome<f64> {
     figures[name].as_f64().ok_or_else(|| format!("no {name} in {figures}").into())
 }
 
-/// The median of what each pair is to its second.
+/// Returns the median of the ratios of the pairs.
 pub fn relation(pairs: &[(f64, f64)]) -> f64 {
     median(pairs.iter().map(|(one, other)| one / other).collect())
 }

@@ -1,4 +1,4 @@
-//! The report of `bench host`: a row for each thing that is held to a limit.
+//! The report of `bench host`: one row per limit.
 
 use std::fmt::Write;
 
@@ -8,7 +8,7 @@ use super::host::{Plan, figure, relation};
 use super::tables::{grouped, median};
 use crate::run::{Outcome, Surroundings};
 
-/// One thing that was measured.
+/// One measured figure with its limit.
 pub struct Row {
     what: String,
     measured: String,
@@ -42,7 +42,7 @@ pub fn page(plan: &Plan, rows: &[Row]) -> String {
     page
 }
 
-/// `pairs` are milliseconds among servers in trouble and among good ones.
+/// Compares the time to readiness. `pairs` are milliseconds with failing servers and with healthy ones.
 pub fn ready(pairs: &[(f64, f64)]) -> Row {
     let relation = relation(pairs);
     let (troubled, other): (Vec<f64>, Vec<f64>) = pairs.iter().copied().unzip();
@@ -54,7 +54,7 @@ pub fn ready(pairs: &[(f64, f64)]) -> Row {
     }
 }
 
-/// Each round's figures among good servers, and among servers in trouble.
+/// Compares the latency of calls. Each round has the figures with healthy servers, then with failing servers.
 pub fn calls(plan: &Plan, rounds: &[[Value; 2]]) -> Outcome<Row> {
     let mut pairs = Vec::new();
     for [other, troubled] in rounds {
@@ -91,7 +91,7 @@ pub fn processor(crashing: &Value, quiet: &Value) -> Outcome<Row> {
     })
 }
 
-/// How the calls ended that were under way, over all kills.
+/// Summarizes the outcome of pending calls over all kills.
 pub fn ends(runs: &[&Value]) -> Outcome<Row> {
     let (mut calls, mut ended, mut repeated, mut latest) = (0.0, 0.0, 0.0, 0f64);
     for run in runs {
@@ -134,7 +134,7 @@ pub fn overhead(figures: &Value) -> Outcome<Row> {
     })
 }
 
-/// `rows` go from the smallest payload to the largest.
+/// Compares allocations. `rows` are ordered from the smallest payload to the largest.
 pub fn allocations(rows: &Value) -> Outcome<Row> {
     let rows = rows.as_array().ok_or("no rows")?;
     let (small, large) = (rows.first().ok_or("no rows")?, rows.last().ok_or("no rows")?);

@@ -1,6 +1,6 @@
-//! `cargo xtask bench http`: calls per second over HTTP, of our client, of other people's and of a bare
-//! client on the same HTTP library, which is the limit; how many connections each of them opens; and that an account
-//! nobody asks for costs nothing.
+//! `cargo xtask bench http`: calls per second over HTTP, for this client, for other SDKs and for a bare client on the
+//! same HTTP library (the limit). Also the number of connections each client opens, and the cost of a configured
+//! account that the server does not require.
 
 use std::path::Path;
 use std::process::Command;
@@ -10,13 +10,13 @@ use serde_json::Value;
 use super::{Client, Plan, Way, http_tables, instructions, part, prepare, rounds, template};
 use crate::run::{Outcome, capture, say, target};
 
-/// How the server answers.
+/// Forms of the server's responses.
 pub const WAYS: [Way; 2] = [Way::Json, Way::Sse];
 
-/// Calls of one caller, one after the other, in which connections are counted.
+/// Number of sequential calls of one caller during which connections are counted.
 pub const SEQUENCE: usize = 100;
 
-/// How many connections our own client may open for them.
+/// Maximum number of connections this client may open for them.
 const FEW: u64 = 2;
 
 pub const BARE: [&str; 2] = ["bare client, one thread", "bare client, two workers"];
@@ -38,7 +38,7 @@ pub fn http(words: &[&str]) -> Outcome {
     account.check()
 }
 
-/// Everybody who takes part; each limit comes before those that are compared with it.
+/// Returns all clients; each limit precedes the clients compared with it.
 fn field(binaries: &Path, home: &Path) -> Outcome<Vec<Client>> {
     let [bare, ours, rmcp] = ["bare", "wharf", "rmcp"].map(|name| binaries.join(format!("bench-http-{name}")));
     let template = template(&ours, "template-http.json")?;
@@ -55,7 +55,7 @@ fn field(binaries: &Path, home: &Path) -> Outcome<Vec<Client>> {
     Ok(field)
 }
 
-/// Who opened how many connections, by [`WAYS`].
+/// Connections opened by one client, by [`WAYS`].
 pub struct Connections {
     pub label: &'static str,
     pub opened: [u64; WAYS.len()],
@@ -83,15 +83,15 @@ fn count(client: &Client, server: &Path, way: Way) -> Outcome<u64> {
     figures["connections"].as_u64().ok_or_else(|| format!("{}: no connections in {line}", client.label).into())
 }
 
-/// What a server that wants no login sees and takes, from a client without an account for it and from one with.
+/// Requests and times of a server that requires no login, from a client without an account and from a client with one.
 pub struct UnusedAccount {
     /// Requests for connecting and [`SEQUENCE`] calls.
     pub requests: [u64; 2],
-    /// Microseconds of a call, by pairs of runs that follow each other.
+    /// Microseconds per call, in pairs of consecutive runs.
     pub times: Vec<[f64; 2]>,
 }
 
-/// Pairs of runs in which an account that nobody asks for is timed, and how long each run is.
+/// Number of pairs of runs that time an unused account, and the seconds of each run.
 const PAIRS: usize = 5;
 const RUN: &str = "1";
 

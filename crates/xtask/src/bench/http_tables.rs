@@ -1,4 +1,4 @@
-//! The report over HTTP: medians over the rounds, set in tables.
+//! The report of `bench http`: medians over the rounds, in tables.
 
 use std::fmt::Write;
 
@@ -9,7 +9,7 @@ use super::tables::{bytes, grouped, instruction_table, median, plural};
 use super::{CALLERS, CORES, Client, PAYLOADS, Plan, Way};
 use crate::run::Surroundings;
 
-/// What servers have counted.
+/// Figures counted by the servers.
 pub struct Counted<'a> {
     pub connections: &'a [Connections],
     pub account: &'a UnusedAccount,
@@ -55,7 +55,7 @@ fn answered(way: Way) -> &'static str {
     }
 }
 
-/// One row for each client.
+/// Formats one row per client.
 fn table(labels: &[&str], samples: &[Sample], setting: impl Fn(usize) -> Setting) -> String {
     let mut table = String::from("| client |");
     for callers in CALLERS {
@@ -80,7 +80,7 @@ fn cell(samples: &[Sample], setting: Setting, label: &str) -> String {
     format!("{}, {time:.0} µs ({relation:.2}×)", grouped(rate))
 }
 
-/// Those with two workers are compared with a limit that has them too.
+/// Returns the bare client with the same number of threads.
 fn limit_of(label: &str) -> &'static str {
     BARE[usize::from(label.ends_with("two workers"))]
 }
@@ -89,7 +89,7 @@ fn times(samples: &[Sample], setting: Setting, label: &str) -> Vec<f64> {
     figures(samples, setting, label, |sample| sample.median)
 }
 
-/// A figure of the client in each round, in the rounds' order.
+/// Returns a figure of the client per round, in round order.
 fn figures(samples: &[Sample], setting: Setting, label: &str, figure: impl Fn(&Sample) -> f64) -> Vec<f64> {
     let of_client = samples.iter().filter(|sample| sample.setting == setting && sample.label == label);
     of_client.map(figure).collect()

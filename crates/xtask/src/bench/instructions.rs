@@ -1,7 +1,7 @@
-//! Instructions per call, which do not depend on what else is running.
+//! Instructions per call, which do not depend on other load.
 //!
-//! Counted in the client's process alone, as the difference between a long and a short run: what
-//! starting costs cancels out.
+//! Counted in the client's process alone, as the difference between a long and a short run, so that startup cost
+//! cancels out.
 
 use std::path::Path;
 use std::process::Command;
@@ -15,13 +15,13 @@ pub const SETTINGS: [(usize, usize); 3] = [(64, 1), (64, 64), (65536, 1)];
 const SHORT: u64 = 2000;
 const LONG: u64 = 4000;
 
-/// Instructions per call of one client in each of the [`SETTINGS`]; `None` where the count failed.
+/// Instructions per call of one client in each of the [`SETTINGS`]; `None` if the count failed.
 pub struct Counts {
     pub label: &'static str,
     pub per_call: [Option<u64>; SETTINGS.len()],
 }
 
-/// Counts for those who are to be counted; nothing at all when valgrind is not there.
+/// Counts instructions for the selected clients. Returns an empty list if valgrind is not installed.
 pub fn count(field: &[Client], server: &Path) -> Vec<Counts> {
     if !on_path("valgrind") {
         say!("instruction counts are LEFT OUT: there is no valgrind");

@@ -1,10 +1,10 @@
-//! The page of benchmarks, which has a part for each chore that writes one.
+//! The benchmark page, with one part per benchmark.
 
 use std::fs;
 
 use crate::run::{Outcome, root, say};
 
-/// Writes a part, which begins with its title, in the place of the one it had before; and prints it.
+/// Replaces the part with the same title, or appends it, and prints it.
 pub fn put(part: &str) -> Outcome {
     let file = root().join("docs/benchmarks.md");
     let page = fs::read_to_string(&file).unwrap_or_default();
@@ -25,7 +25,7 @@ fn with(page: &str, part: &str) -> String {
     trimmed.join("\n\n") + "\n"
 }
 
-/// The page cut before each title.
+/// Splits the page before each title.
 fn parts(page: &str) -> Vec<&str> {
     let titles = page.match_indices("\n# ").map(|(at, _)| at + 1);
     let cuts: Vec<usize> = std::iter::once(0).chain(titles).chain([page.len()]).collect();

@@ -1,8 +1,7 @@
-//! `cargo xtask bench repl`: how long somebody waits for the prompt, with no server and with twenty of all kinds, and how
-//! long a key takes to be seen, while a server says nothing and while it floods.
+//! `cargo xtask bench repl`: time to the prompt, with no server and with twenty of all kinds, and key-to-echo latency
+//! next to a silent and to a flooding server.
 //!
-//! The two of a pair take turns and are compared round by round. Nobody sees more of the environment than a home of the
-//! benchmark's own.
+//! The two cases of a pair take turns and are compared round by round. Each runs with a home of its own.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -13,33 +12,33 @@ use serde_json::{Map, Value, json};
 use super::{part, repl_table};
 use crate::run::{Outcome, capture, cargo, number, run, say, target};
 
-/// How many servers are in the crowd.
+/// Number of servers in the mixed set.
 pub const CROWD: usize = 20;
 
-/// Keys of one turn; there are five turns of each.
+/// Keys per turn; there are five turns for each case.
 const KEYS: usize = 50;
 const TURNS: usize = 5;
 
-/// How much to measure.
+/// Amount of measurement.
 pub struct Plan {
     pub rounds: usize,
     pub command: String,
 }
 
-/// When a prompt was there, in milliseconds.
+/// Startup times, in milliseconds.
 pub struct Opening {
     pub prompt: f64,
-    /// The first key that was typed then was seen.
+    /// Time until the first key typed at the prompt is echoed.
     pub key: f64,
 }
 
-/// What was measured; the first of each pair is the quiet one.
+/// All measurements; the first of each pair is the quiet case.
 #[derive(Default)]
 pub struct Measured {
     pub openings: Vec<(Opening, Opening)>,
-    /// Microseconds from each key to its sight.
+    /// Microseconds from each key to its echo.
     pub keys: (Vec<f64>, Vec<f64>),
-    /// Notifications that the flood had in a second, for each turn.
+    /// Notifications per second during each flooded turn.
     pub flood: Vec<f64>,
 }
 
@@ -77,7 +76,7 @@ impl Bench {
         let crowd = self.home("crowd", self.crowd())?;
         let [calm, flooded] = ["calm", "flooding"].map(|manner| self.home(manner, self.talking(manner)));
         let (calm, flooded) = (calm?, flooded?);
-        // What is read from disk the first time is not what is measured.
+        // Warm-up: exclude first-time disk reads.
         self.opening(&empty)?;
         let mut measured = Measured::default();
         say!("{} rounds of two prompts", plan.rounds);
@@ -94,7 +93,7 @@ impl Bench {
         Ok(measured)
     }
 
-    /// A home in which these servers are configured.
+    /// Creates a home with these servers configured.
     fn home(&self, name: &str, servers: Map<String, Value>) -> Outcome<PathBuf> {
         let home = self.homes.join(name);
         let folder = home.join(".config/wharf");
@@ -103,7 +102,7 @@ impl Bench {
         Ok(home)
     }
 
-    /// Servers as they come: good ones, and some of each kind of trouble.
+    /// Returns a mix of servers: healthy ones, and some of each kind of failure.
     fn crowd(&self) -> Map<String, Value> {
         let wharf = self.binaries.join("wharf");
         let slow = format!("sleep 2; exec '{}' demo-server", wharf.display());
@@ -128,7 +127,7 @@ impl Bench {
         Ok(Opening { prompt: figure(&told, "prompt_ms")?, key: figure(&told, "key_ms")? })
     }
 
-    /// How long each key took, and how much the server said in a second meanwhile.
+    /// Returns the latency of each key, and the server's notifications per second meanwhile.
     fn keys(&self, home: &Path) -> Outcome<(Vec<f64>, f64)> {
         let tally = tally(home).display().to_string();
         let told = self.typist(&["keys"], home, &[&KEYS.to_string(), &tally])?;
@@ -143,7 +142,7 @@ impl Bench {
     }
 }
 
-/// Where a server writes down how much it has said.
+/// Returns the file in which a server counts its notifications.
 fn tally(home: &Path) -> PathBuf {
     home.join("tally")
 }

@@ -1,4 +1,4 @@
-//! The report of `bench repl`: prompts and keys, and the two limits they are held to.
+//! The report of `bench repl`: startup and key latency, with the two limits.
 
 use std::fmt::Write;
 
@@ -6,9 +6,9 @@ use super::repl::{CROWD, Measured, Opening, Plan};
 use super::tables::median;
 use crate::run::Surroundings;
 
-/// How much later the prompt may be with a crowd, in milliseconds.
+/// Maximum delay of the prompt caused by the servers, in milliseconds.
 const LATER: f64 = 20.0;
-/// How many times as long a key may take in a flood.
+/// Maximum ratio of key latency during a flood to quiet latency.
 const SLOWER: f64 = 2.0;
 
 pub fn page(plan: &Plan, measured: &Measured) -> String {
@@ -83,7 +83,7 @@ mod tests {
     use super::*;
 
     fn measured(later: f64, slower: f64) -> Measured {
-        // A slow round is slow for both: the difference stays.
+        // A slow round affects both cases: the difference stays.
         let openings = [10.0, 300.0, 20.0].map(|prompt| {
             let of = |prompt: f64| Opening { prompt, key: prompt + 1.0 };
             (of(prompt), of(prompt + later))

@@ -1,4 +1,4 @@
-//! The measuring itself: every client in every setting, in turn, round after round.
+//! The measurement loop: every client in every setting, in turn, round by round.
 
 use std::fs;
 use std::path::Path;
@@ -17,7 +17,7 @@ pub struct Setting {
     pub callers: usize,
 }
 
-/// One run of one client.
+/// The result of one run of one client.
 #[derive(Clone, Copy)]
 pub struct Sample {
     pub round: usize,
@@ -47,7 +47,7 @@ pub fn measure(plan: &Plan, settings: &[Setting], field: &[Client], server: &Pat
     for round in 0..plan.rounds {
         say!("round {} of {}", round + 1, plan.rounds);
         for setting in settings {
-            // Each round another one begins, so that nobody always follows the same neighbour's heat.
+            // Rotate the first client, so that no client always follows the same one.
             for turn in 0..field.len() {
                 let client = &field[(round + turn) % field.len()];
                 samples.push(sample(plan, client, server, *setting, round)?);
@@ -72,7 +72,7 @@ fn sample(plan: &Plan, client: &Client, server: &Path, setting: Setting, round: 
     Ok(Sample { round, setting, label: client.label, rate: figure("rps")?, median: figure("p50_us")? })
 }
 
-/// Keeps the single figures beside the report, one JSON object a line.
+/// Writes the single figures next to the report, one JSON object per line.
 pub fn keep(samples: &[Sample], file: &Path) -> Outcome {
     let mut lines = String::new();
     for Sample { round, setting, label, rate, median } in samples {

@@ -1,4 +1,4 @@
-//! The report: medians over the rounds, set in tables.
+//! The report of `bench stdio`: medians over the rounds, in tables.
 
 use std::fmt::Write;
 
@@ -39,7 +39,7 @@ fn rates(field: &[Client], samples: &[Sample], cores: usize, payload: usize) -> 
     table("client", &rows, samples, cores, payload)
 }
 
-/// One row for each name, with the figures of who is beside it, compared with who comes after.
+/// Formats one row per entry of `rows`: name, measured client, and the client it is compared with.
 fn table(what: &str, rows: &[(&str, &str, &str)], samples: &[Sample], cores: usize, payload: usize) -> String {
     let mut table = format!("| {what} |");
     for callers in CALLERS {
@@ -59,7 +59,7 @@ fn table(what: &str, rows: &[(&str, &str, &str)], samples: &[Sample], cores: usi
     table
 }
 
-/// What a call costs without a pipe, beside the same client's call over one.
+/// Formats the cost of an in-process call, compared with the same client's call over stdio.
 fn in_process(samples: &[Sample]) -> String {
     let mut text = String::from(
         "\n## In the same process\n\n\
@@ -77,13 +77,13 @@ fn in_process(samples: &[Sample]) -> String {
     text
 }
 
-/// The client's rate in each round, in the rounds' order.
+/// Returns the client's rate per round, in round order.
 fn rounds_of(samples: &[Sample], setting: Setting, label: &str) -> Vec<f64> {
     let of_client = samples.iter().filter(|sample| sample.setting == setting && sample.label == label);
     of_client.map(|sample| sample.rate).collect()
 }
 
-/// How much longer than at the limit a call took, in each round.
+/// Returns the ratio of the call time to the limit's, per round.
 fn relations(samples: &[Sample], setting: Setting, limit: &str, label: &str) -> Vec<f64> {
     let limits = rounds_of(samples, setting, limit);
     let rates = rounds_of(samples, setting, label);
@@ -130,7 +130,7 @@ pub fn bytes(payload: usize) -> String {
     if payload >= 1024 { format!("{} KiB", payload / 1024) } else { format!("{payload} B") }
 }
 
-/// Digits in groups of three.
+/// Formats a number with digits in groups of three.
 pub fn grouped(number: u64) -> String {
     let digits = number.to_string();
     let mut text = String::new();

@@ -1,4 +1,4 @@
-//! What was run, as `docs/conformance.md`.
+//! The report `docs/conformance.md`.
 
 use std::fmt::Write;
 use std::fs;
@@ -8,7 +8,7 @@ use crate::run::{Outcome, Surroundings, root};
 
 const SUITE: &str = "@modelcontextprotocol/conformance";
 
-/// The whole page.
+/// Formats the whole page.
 pub fn page(played: &[Played]) -> Outcome<String> {
     let passed = played.iter().filter(|played| played.verdict.is_passed()).count();
     Ok(format!(
@@ -45,7 +45,7 @@ fn introduction(version: &str) -> String {
     )
 }
 
-/// The suite's version, from the pins.
+/// Returns the pinned version of the suite.
 fn version() -> Outcome<String> {
     let pins = fs::read_to_string(root().join("crates/conformance/node/package.json"))?;
     let pins: serde_json::Value = serde_json::from_str(&pins)?;
@@ -63,7 +63,7 @@ fn table(played: &[Played]) -> String {
     table
 }
 
-/// Each scenario once, in the order it was first played.
+/// Returns each scenario once, in the order of its first run.
 fn scenarios(played: &[Played]) -> Vec<&str> {
     let mut names: Vec<&str> = Vec::new();
     for Played { turn, .. } in played {

@@ -1,4 +1,4 @@
-//! The suite itself: installing it, asking it what there is, running one scenario.
+//! The conformance suite: installation, list of scenarios, and running one scenario.
 
 use std::fmt;
 use std::fs;
@@ -9,13 +9,13 @@ use super::{EXTENSION, Turn};
 use crate::peers::{NODE_PINS, install_node, when_changed};
 use crate::run::{Outcome, capture, not_started, root, target};
 
-/// What the suite grants a client, in milliseconds.
+/// Timeout that the suite applies to the client, in milliseconds.
 const PATIENCE: &str = "30000";
 
-/// What we grant the suite, in seconds: it may wait for the client all that time.
+/// Timeout for the suite, in seconds; longer than the client's timeout.
 const DEADLINE: &str = "60";
 
-/// The installed suite and the program it is to drive.
+/// The installed suite and the program it drives.
 pub struct Suite {
     node: PathBuf,
     script: PathBuf,
@@ -24,7 +24,7 @@ pub struct Suite {
 }
 
 impl Suite {
-    /// Installs the pinned suite and its Node below the target folder, unless they are there.
+    /// Installs the pinned suite and its Node below the target folder, unless already installed.
     pub fn install(environment: &[(&str, &str)]) -> Outcome<Self> {
         let home = target().join("conformance");
         let logs = home.join("logs");
@@ -34,7 +34,7 @@ impl Suite {
         let packages = home.join("node_modules");
         let node = packages.join(".bin/node");
         Ok(Self {
-            // On a platform that none is pinned for, the one on the search path has to do.
+            // Fall back to the search path on a platform without a pinned Node.
             node: if node.is_file() { node } else { "node".into() },
             script: packages.join("@modelcontextprotocol/conformance/dist/index.js"),
             logs,
@@ -46,7 +46,7 @@ impl Suite {
         &self.logs
     }
 
-    /// The client scenarios of a revision.
+    /// Returns the client scenarios of a revision.
     pub fn scenarios(&self, revision: &str) -> Outcome<Vec<String>> {
         let mut command = Command::new(&self.node);
         command.arg(&self.script).args(["list", "--client"]);
@@ -54,11 +54,11 @@ impl Suite {
             command.args(["--spec-version", revision]);
         }
         let scenarios = listed(&capture(&mut command)?.stdout, revision);
-        // A list that is not understood must not look like one that is empty.
+        // An unparsable list must not look like an empty one.
         if scenarios.is_empty() { Err(format!("the suite lists nothing for {revision}").into()) } else { Ok(scenarios) }
     }
 
-    /// Runs one scenario to its end, and keeps what it printed.
+    /// Runs one scenario and stores its output as a log.
     pub fn run(&self, turn: &Turn) -> Outcome<Verdict> {
         let mut command = self.command(turn);
         let output = command.output().map_err(|error| not_started(&command, error))?;
@@ -70,10 +70,10 @@ impl Suite {
     }
 
     fn command(&self, turn: &Turn) -> Command {
-        // The suite and the client it may have left behind end together.
+        // Ends the suite together with a client it may have left behind.
         let mut command = Command::new("timeout");
         command.args(["--kill-after=5", DEADLINE]).arg(&self.node).arg(&self.script);
-        // The suite takes its command apart at spaces, which the folder's name may have.
+        // The suite splits its command at spaces, which the folder name may contain.
         command.args(["client", "--command", "./wharf-conformance-client"]).current_dir(target().join("debug"));
         command.args(["--scenario", &turn.scenario, "--timeout", PATIENCE]);
         if turn.revision != EXTENSION {
@@ -85,7 +85,7 @@ impl Suite {
     }
 }
 
-/// What the suite made of one scenario.
+/// The suite's verdict on one scenario.
 #[derive(Debug)]
 pub struct Verdict {
     ended_well: bool,
@@ -93,7 +93,7 @@ pub struct Verdict {
     log: String,
 }
 
-/// How many checks passed, of how many that were made.
+/// Number of passed checks, and of all checks.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
 struct Checks {
     passed: usize,
@@ -101,18 +101,18 @@ struct Checks {
 }
 
 impl Verdict {
-    /// Reads what the suite printed. In some scenarios it forgives a client that fails; here nobody does.
+    /// Parses the suite's output. In some scenarios the suite tolerates a failing client; this does not.
     pub fn of(suite_ended_well: bool, log: String) -> Self {
         let client_failed = log.lines().any(|line| line.starts_with("Client exited with code "));
         Self { ended_well: suite_ended_well && !client_failed, checks: checks(&log), log }
     }
 
-    /// Whether suite and client ended well, and something was checked.
+    /// Reports whether suite and client succeeded and at least one check passed.
     pub fn is_passed(&self) -> bool {
         self.ended_well && self.checks.passed > 0
     }
 
-    /// What to know of a failure: the client's own words, and what the suite closes with.
+    /// Returns the part of the log that explains a failure: the client's output and the suite's summary.
     pub fn complaint(&self) -> String {
         let (before, checks) = self.log.split_once("\nChecks:\n").unwrap_or(("", &self.log));
         let (_, after) = checks.split_once("\nTest Results:\n").unwrap_or(("", checks));
@@ -120,7 +120,7 @@ impl Verdict {
     }
 }
 
-/// The checks, and how it ended where that says more.
+/// Shows the checks, and an abnormal end.
 impl fmt::Display for Verdict {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}/{}", self.checks.passed, self.checks.made)?;
@@ -128,15 +128,15 @@ impl fmt::Display for Verdict {
     }
 }
 
-/// Reads a list of scenarios, `  - name [revision,revision]`. The suite has chosen by revision already; what belongs to
-/// none it only marks.
+/// Parses a list of scenarios, `  - name [revision,revision]`. The suite filters by revision itself; scenarios outside
+/// of any revision are only marked.
 fn listed(text: &str, revision: &str) -> Vec<String> {
     let entries = text.lines().filter_map(|line| line.strip_prefix("  - ")?.split_once(' '));
     let wanted = entries.filter(|(_, mark)| revision != EXTENSION || *mark == "[extension]");
     wanted.map(|(name, _)| name.to_owned()).collect()
 }
 
-/// Reads the closing line, `Passed: 5/6, 1 failed, 0 warnings`. Without one, nothing was checked.
+/// Parses the closing line, `Passed: 5/6, 1 failed, 0 warnings`. Without it, no checks are counted.
 fn checks(log: &str) -> Checks {
     let closing = log.lines().rev().find_map(|line| line.strip_prefix("Passed: "));
     let counts = closing.and_then(|line| line.split(',').next()?.split_once('/'));

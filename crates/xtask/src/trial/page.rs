@@ -1,11 +1,11 @@
-//! What a trial leaves: how many tasks were done right, and everything that was said and called.
+//! The report of a trial: tasks solved, with all answers and calls.
 
 use std::fmt::Write;
 
 use super::{FORMATS, Try};
 use crate::run::Surroundings;
 
-/// How many of the nine have to be done right.
+/// Minimum number of the nine tasks to solve.
 const ENOUGH: usize = 8;
 
 pub fn page(tries: &[Try]) -> String {

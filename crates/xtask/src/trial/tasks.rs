@@ -1,4 +1,4 @@
-//! The nine tasks, what each needs, and the servers they are done with.
+//! The nine tasks, their required calls, and the servers.
 
 use std::path::Path;
 
@@ -6,17 +6,17 @@ use serde_json::{Value, json};
 
 use super::Call;
 
-/// Something to do.
+/// A task for the model.
 pub struct Task {
     pub words: String,
     server: &'static str,
     tool: &'static str,
-    /// What has to be among the arguments.
+    /// Arguments that the call must include.
     arguments: Value,
 }
 
 impl Task {
-    /// Whether it is this call that the task needs. Numbers count by value, and paths with or without a slash at the end.
+    /// Reports whether a call solves the task. Numbers compare by value; a trailing slash in paths is ignored.
     pub fn needs(&self, call: &Call) -> bool {
         let wanted = self.arguments.as_object().into_iter().flatten();
         call.server == self.server
@@ -72,7 +72,7 @@ pub fn tasks(project: &Path) -> Vec<Task> {
     ]
 }
 
-/// Servers from npm and PyPI, with no more tools than so small a model can choose from.
+/// Returns the configuration of servers from npm and PyPI, with few enough tools for a small model.
 pub fn servers(peers: &Path, project: &Path) -> Value {
     let npm = |package: &str| peers.join(format!("node_modules/@modelcontextprotocol/{package}/dist/index.js"));
     let python = peers.join("py1/bin/python");

@@ -1,10 +1,10 @@
-//! Runs that somebody ends.
+//! Cancelled runs.
 
 use wharf_testkit::pty::PATIENCE;
 
 use super::*;
 
-/// A tool that never ends, how often it was begun, and how often it was dropped.
+/// Registers a tool that never returns. Returns counters of its starts and drops.
 fn hang(stage: &Stage) -> (Count, Count) {
     let (begun, left) = (Count::new(), Count::new());
     let (beginning, leaving) = (begun.clone(), left.clone());
@@ -19,7 +19,7 @@ fn hang(stage: &Stage) -> (Count, Count) {
     (begun, left)
 }
 
-/// Waits for what the model API sees, and not for ever.
+/// Waits with a timeout for the model API fixture.
 async fn soon<T>(seen: impl Future<Output = T>) -> T {
     tokio::time::timeout(PATIENCE, seen).await.expect("the model API sees it")
 }

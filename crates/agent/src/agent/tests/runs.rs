@@ -1,4 +1,4 @@
-//! Runs that come to their end.
+//! Runs that complete.
 
 use tokio::sync::Barrier;
 use wharf_testkit::modeld::{Fail, When};
@@ -141,7 +141,7 @@ async fn notes_reach_the_model_before_its_next_request() {
     }
 }
 
-/// A tool that gives a picture.
+/// Registers a tool that returns an image.
 fn shoot(stage: &Stage) {
     stage.tool("shoot", async |_| {
         let (data, mime) = (Base64::of(b"picture"), "image/png".to_owned());
@@ -152,7 +152,7 @@ fn shoot(stage: &Stage) {
 #[tokio::test]
 async fn a_picture_the_model_does_not_take_is_left_out_for_good() {
     for format in FORMATS {
-        // One that is refused at once, and one that is refused as often as it is asked for again.
+        // A status that is not retried, and one that is retried until the limit.
         for (status, times) in [(400, 1), (500, 6)] {
             let refusals = vec![Answer::fail(Fail::Status(status, Some("0".to_owned()))); times];
             let script = [Answer::call("shoot", json!({}))].into_iter().chain(refusals).chain([Answer::text("done")]);

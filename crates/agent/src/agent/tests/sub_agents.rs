@@ -1,4 +1,4 @@
-//! An agent that has agents.
+//! Runs with sub-agents.
 
 use std::sync::Mutex;
 
@@ -15,7 +15,7 @@ fn result(text: &str) -> When {
     When::ToolResult(text.into())
 }
 
-/// The agent gives a task to another, which makes this call.
+/// The agent delegates a task to a sub-agent, which makes this call.
 fn delegating(call: Answer) -> Script {
     let task = json!({ "description": "look for it", "prompt": "the task" });
     Script::default().when(text("the task"), call).when(text("begin"), Answer::call("Agent", task))
@@ -93,7 +93,7 @@ async fn why_it_did_not_finish_is_told() {
     assert_eq!(results(&conversation), ["!the sub-agent did not finish: the model refused\nThe last it said: no"]);
 }
 
-/// A sub-agent that never has enough, and its agent that has another go.
+/// A sub-agent that never finishes, and a parent agent that delegates again.
 fn endless() -> Script {
     let task = json!({ "description": "look again", "prompt": "the task" });
     delegating(Answer::call("ping", json!({})))
@@ -138,11 +138,11 @@ async fn what_it_costs_is_told_and_its_effort_is_the_agents() {
     let [RunEvent::Delegated { requests: 2, input, output, .. }] = &delegated[..] else { panic!("{delegated:?}") };
     assert!((own, *input > 0, *output > 0) == (2, true, true), "{delegated:?}");
     let thinks = |request: &Recorded| request.body.get("thinking").is_some();
-    // The one behind a call that was not thought about is asked without.
+    // The request after a call without reasoning is sent without thinking parameters.
     assert!(stage.modeld.requests()[..2].iter().all(thinks));
 }
 
-/// A sub-agent whose calls can tell the run that it works for.
+/// Wraps a sub-agent and captures the progress sink of the parent run.
 struct Watched(SubAgent, Arc<Mutex<Option<ProgressSink>>>);
 
 impl Tool for Watched {

@@ -1,4 +1,4 @@
-//! Runs whose model has too much to do.
+//! Runs with an overloaded model API.
 
 use wharf_testkit::modeld::Fail;
 

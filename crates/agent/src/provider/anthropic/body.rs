@@ -1,4 +1,4 @@
-//! A request as Anthropic's messages have it.
+//! Requests of Anthropic's Messages API.
 
 use std::borrow::Cow;
 
@@ -73,7 +73,7 @@ enum Choice<'a> {
     Tool { name: Cow<'a, str> },
 }
 
-/// Writes a request.
+/// Serializes a request.
 pub(in crate::provider) fn body(provider: &Provider, request: &Request<'_>) -> Result<Vec<u8>, serde_json::Error> {
     let (source, tools) = (provider.source(), &request.tools.offered);
     let turns = &request.conversation.turns;
@@ -91,7 +91,7 @@ pub(in crate::provider) fn body(provider: &Provider, request: &Request<'_>) -> R
     })
 }
 
-/// A turn as a message. Results come first, because the API wants them right behind their calls.
+/// Converts a turn to a message. Results come first, because the API requires them directly after their calls.
 fn message<'a>(turn: &'a Turn, source: &str) -> Message<'a> {
     let mut blocks: Vec<&Block> = turn.blocks.iter().collect();
     blocks.sort_by_key(|block| !matches!(block, Block::ToolResult { .. }));
@@ -100,7 +100,7 @@ fn message<'a>(turn: &'a Turn, source: &str) -> Message<'a> {
 
 fn content<'a>(block: &'a Block, source: &str) -> Option<Content<'a>> {
     Some(Content::Known(match block {
-        // A text of nothing is refused.
+        // The API rejects empty text.
         Block::Text(text) | Block::Relayed(text) if text.trim().is_empty() => return None,
         Block::Text(text) | Block::Relayed(text) => Known::Text { text },
         Block::Image { media_type, data } => image(media_type, data),

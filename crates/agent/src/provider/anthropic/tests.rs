@@ -187,7 +187,7 @@ fn a_model_thinks_only_where_the_api_lets_it() {
         (&fresh, ToolChoice::Auto, true),
         (&fresh, ToolChoice::Any, false),
         (&fresh, ToolChoice::Tool("add"), false),
-        // Its thoughts are of another provider, so that these calls have none before them.
+        // The reasoning is from another provider, so these calls have none before them.
         (&conversation, ToolChoice::Auto, false),
     ] {
         let request = Request { conversation, tools: &Arc::default(), tool_choice, effort: Some(Effort::Low) };
@@ -206,7 +206,7 @@ fn an_effort_is_written_as_the_model_knows_it() {
         ("claude-sonnet-5", auto, Some(Effort::High), adaptive.clone(), json!({"effort": "high"})),
         ("claude-sonnet-5", any, Some(Effort::Medium), json!(null), json!({"effort": "medium"})),
         ("claude-sonnet-5", auto, None, json!(null), json!(null)),
-        // Its calls were made without a thought of its own, which is nothing to this one.
+        // The calls have no reasoning before them, which does not matter to an adaptive model.
         ("claude-opus-4-6", auto, Some(Effort::Low), adaptive, json!({"effort": "low"})),
         ("claude-haiku-4-5", auto, Some(Effort::Low), json!(null), json!(null)),
     ] {

@@ -1,23 +1,23 @@
-//! How a model is told how much to think: by a budget, or by how hard to try.
+//! Thinking parameters: a token budget or an effort level.
 //!
-//! Claude is told the one up to 4.5 and the other since 4.6; since 4.7 it refuses the budget.
+//! Claude models up to 4.5 take a budget. Models since 4.6 take an effort level, and models since 4.7 reject a budget.
 
 use serde::Serialize;
 
 use crate::conversation::{Block, Turn};
 use crate::provider::{Effort, Provider, Request, ToolChoice};
 
-/// The least a model may be given to think.
+/// Minimum thinking budget in tokens.
 const LEAST_THOUGHT: u32 = 1024;
-/// The first version of Claude that finds its own measure.
+/// First version of Claude with adaptive thinking.
 const ADAPTIVE: (u32, u32) = (4, 6);
 
 #[derive(Serialize)]
 #[serde(tag = "type", rename_all = "snake_case")]
 pub(super) enum Thinking {
-    /// Up to so many tokens.
+    /// Thinks up to this many tokens.
     Enabled { budget_tokens: u32 },
-    /// As the model sees fit. What it thinks is kept back unless one asks for it.
+    /// Thinks adaptively. The API returns the thinking only if `display` requests it.
     Adaptive { display: &'static str },
 }
 
@@ -26,7 +26,7 @@ pub(super) struct OutputConfig {
     effort: &'static str,
 }
 
-/// Whether and how the model thinks, where an effort is wanted. One that has to call a tool may not think.
+/// Returns the thinking parameters if an effort is requested. A model that is forced to call a tool cannot think.
 pub(super) fn thinking(provider: &Provider, request: &Request<'_>) -> Option<Thinking> {
     let effort = request.effort?;
     let free = matches!(request.tool_choice, ToolChoice::Auto | ToolChoice::Never);
@@ -37,22 +37,22 @@ pub(super) fn thinking(provider: &Provider, request: &Request<'_>) -> Option<Thi
     }
 }
 
-/// How hard the model tries, thinking or not.
+/// Returns the effort level, with or without thinking.
 pub(super) fn output_config(provider: &Provider, request: &Request<'_>) -> Option<OutputConfig> {
     request.effort.filter(|_| adapts(&provider.model)).map(|effort| OutputConfig { effort: effort.name() })
 }
 
-/// Whether a model finds its own measure. Whatever speaks this format and is no Claude has learned it from the older
-/// ones, as llama.cpp and Ollama have.
+/// Reports whether a model thinks adaptively. Other models behind this format, such as those of llama.cpp and Ollama,
+/// follow the older Claude models.
 fn adapts(model: &str) -> bool {
     let Some((_, name)) = model.rsplit_once("claude-") else { return false };
-    // A number of one digit or two is part of the version; a longer one is a date.
+    // Numbers of one or two digits are part of the version; longer ones are dates.
     let parts = name.split(|letter: char| !letter.is_ascii_alphanumeric()).filter(|part| part.len() <= 2);
     let mut numbers = parts.filter_map(|part| part.parse().ok());
     numbers.next().is_none_or(|major| (major, numbers.next().unwrap_or(0)) >= ADAPTIVE)
 }
 
-/// What the model may spend. One that goes on after its calls has to have thought before them.
+/// Returns the thinking budget. When the last turn has tool results, the model turn before must begin with thinking.
 fn budget(provider: &Provider, effort: Effort, turns: &[Turn]) -> Option<Thinking> {
     let wanted = match effort {
         Effort::Low => 2048,

@@ -1,4 +1,4 @@
-//! A request as chat completions have it.
+//! Requests of OpenAI's Chat Completions API.
 
 use std::borrow::Cow;
 
@@ -58,7 +58,7 @@ enum Message<'a> {
     },
 }
 
-/// Text alone is written as such: not every server takes a list.
+/// Message content. A single text is a plain string, because some servers do not accept a list.
 #[derive(Serialize)]
 #[serde(untagged)]
 enum Content<'a> {
@@ -85,7 +85,7 @@ struct Call<'a> {
     function: Called<'a>,
 }
 
-/// The arguments are a text that holds JSON.
+/// The arguments are JSON in a string.
 #[derive(Serialize)]
 struct Called<'a> {
     name: Cow<'a, str>,
@@ -117,7 +117,7 @@ struct Named<'a> {
     name: Cow<'a, str>,
 }
 
-/// A thought as it was kept, in the member it came in.
+/// Saved reasoning, in the member that carried it.
 #[derive(Default, Deserialize)]
 struct Kept<'a> {
     #[serde(borrow)]
@@ -126,7 +126,7 @@ struct Kept<'a> {
     reasoning: Option<&'a RawValue>,
 }
 
-/// Writes a request.
+/// Serializes a request.
 pub(in crate::provider) fn body(provider: &Provider, request: &Request<'_>) -> Result<Vec<u8>, serde_json::Error> {
     let (source, tools) = (provider.source(), &request.tools.offered);
     let system = request.conversation.system.as_deref().filter(|text| !text.is_empty());
@@ -137,7 +137,7 @@ pub(in crate::provider) fn body(provider: &Provider, request: &Request<'_>) -> R
             Role::Assistant => messages.extend(said(turn, &source)),
         }
     }
-    // OpenAI's newer models refuse the old name, and others do not know the new one.
+    // Newer OpenAI models reject the old name, and other servers do not know the new one.
     let limit = Some(provider.max_tokens);
     serde_json::to_vec(&Body {
         model: &provider.model,
@@ -152,8 +152,8 @@ pub(in crate::provider) fn body(provider: &Provider, request: &Request<'_>) -> R
     })
 }
 
-/// What the user said: results first, right behind their calls; then their pictures, which a result cannot hold; then
-/// the rest.
+/// Adds the messages of a user turn: first the results, directly after their calls, then their images, which a result
+/// cannot contain, then the rest.
 fn told<'a>(turn: &'a Turn, messages: &mut Vec<Message<'a>>) {
     let mut parts = Vec::new();
     for block in &turn.blocks {
@@ -182,8 +182,8 @@ fn picture<'a>(url: String) -> Part<'a> {
     Part::ImageUrl { image_url: ImageUrl { url } }
 }
 
-/// What the model said. Its thoughts go back only beside calls: there some servers want them, and elsewhere some refuse
-/// them (DeepSeek does both).
+/// Returns the message of a model turn. Reasoning is sent back only together with calls: some servers require it there,
+/// and some reject it elsewhere (DeepSeek does both).
 fn said<'a>(turn: &'a Turn, source: &str) -> Option<Message<'a>> {
     let mut texts: Vec<&str> = Vec::new();
     let mut tool_calls = Vec::new();

@@ -1,21 +1,21 @@
-//! What each format understands of JSON schema.
+//! JSON Schema keywords supported by each format.
 
 use crate::provider::Format;
 
-/// What stands behind a keyword.
+/// Kind of value of a schema keyword.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Holds {
-    /// Nothing the provider wants to see.
+    /// Removed from the schema.
     Nothing,
-    /// A schema, or a list of them.
+    /// A schema or a list of schemas.
     Schemas,
-    /// Schemas by names of somebody's choice.
+    /// Schemas by arbitrary names.
     Named,
-    /// What is no schema.
+    /// Plain data.
     Data,
 }
 
-/// Keywords about the schema itself, and definitions whose place has been taken by what they define.
+/// Keywords about the schema itself, and definitions that are inlined in place of their references.
 const ABOUT: [&str; 11] = [
     "$schema",
     "$id",
@@ -30,7 +30,7 @@ const ABOUT: [&str; 11] = [
     "definitions",
 ];
 
-/// Keywords that OpenAI's formats refuse, or that local servers which make a grammar of the schema stumble over.
+/// Keywords that OpenAI rejects, or that local servers cannot convert to a grammar.
 const NOT_FOR_OPENAI: [&str; 14] = [
     "pattern",
     "patternProperties",
@@ -48,10 +48,10 @@ const NOT_FOR_OPENAI: [&str; 14] = [
     "else",
 ];
 
-/// Keywords that may not stand at the top.
+/// Keywords that are not allowed at the top level.
 pub(super) const CHOICES: [&str; 3] = ["allOf", "anyOf", "oneOf"];
 
-/// What stands behind a keyword in this format.
+/// Returns the kind of value of a keyword in this format.
 pub(super) fn holds(format: Format, keyword: &str) -> Holds {
     match keyword {
         _ if ABOUT.contains(&keyword) => Holds::Nothing,

@@ -1,6 +1,7 @@
-//! A schema as a format takes it: an object at the top, complete in itself, without what would be refused.
+//! Compilation of a JSON schema for a format: an object at the top level, self-contained, without unsupported keywords.
 //!
-//! Keys keep their order and numbers their digits. It advises a model; arguments are judged by the tool.
+//! Preserves the order of keys and the digits of numbers. The schema only guides the model; the tool validates the
+//! arguments.
 
 use std::borrow::Cow;
 
@@ -12,22 +13,22 @@ use super::WithheldReason;
 use super::dialect::{CHOICES, Holds, holds};
 use crate::provider::Format;
 
-/// The most bytes of a schema.
+/// Maximum bytes of a schema.
 const LARGEST: usize = 256 << 10;
 const BOUNDS: Bounds = Bounds { depth: 100, nodes: 50_000 };
-/// The most schemas in one, counted once for every place they are put in.
+/// Maximum number of subschemas, counted once per place where they are inlined.
 const MOST_SCHEMAS: usize = 5_000;
-/// The most schemas within each other, counted the same way.
+/// Maximum nesting depth of subschemas, counted after inlining.
 const DEEPEST: usize = 100;
 
-/// A part of a schema on its way out.
+/// A node of the compiled schema.
 enum Node {
     Object(Vec<(String, Node)>),
     List(Vec<Node>),
     Data(Raw),
 }
 
-/// Makes a schema fit for a format.
+/// Compiles a schema for a format.
 pub(super) fn compile(format: Format, schema: &Raw) -> Result<Raw, WithheldReason> {
     if schema.as_bytes().len() > LARGEST {
         return Err(WithheldReason::TooLarge);
@@ -45,7 +46,7 @@ pub(super) fn compile(format: Format, schema: &Raw) -> Result<Raw, WithheldReaso
 struct Writer<'a> {
     format: Format,
     root: &'a Raw,
-    /// The references that are being put in, so that none is put into itself.
+    /// References being inlined, to detect cycles.
     trail: Vec<String>,
     left: usize,
 }
@@ -59,7 +60,7 @@ impl Writer<'_> {
         match schema.as_bytes().first() {
             Some(b'{') => self.object(schema, depth),
             Some(b'[') => self.list(schema, depth),
-            // Whether anything fits at all.
+            // A boolean schema.
             _ => Ok(Node::Data(schema.clone())),
         }
     }
@@ -85,7 +86,7 @@ impl Writer<'_> {
             };
             written.push((key.into_owned(), node));
         }
-        // What stands beside a reference says more than what it refers to.
+        // Keywords next to a reference override those of its target.
         referred.retain(|(key, _)| written.iter().all(|(other, _)| other != key));
         written.extend(referred);
         if self.format != Format::Anthropic && is_array(&written) && !has(&written, "items") {
@@ -100,7 +101,7 @@ impl Writer<'_> {
         Ok(Node::Object(list.collect::<Result<_, WithheldReason>>()?))
     }
 
-    /// The members of what a reference refers to.
+    /// Inlines a reference and returns the members of its target.
     fn referred(&mut self, reference: &Raw, depth: usize) -> Result<Vec<(String, Node)>, WithheldReason> {
         let reference: String = reference.decode(&BOUNDS).map_err(fault)?;
         if self.trail.contains(&reference) {
@@ -112,16 +113,16 @@ impl Writer<'_> {
         self.trail.pop();
         Ok(match node {
             Node::Object(members) => members,
-            // A reference to what takes anything says nothing.
+            // A boolean schema adds no constraints here.
             _ => Vec::new(),
         })
     }
 }
 
-/// What a reference refers to within a schema, by its path (RFC 6901).
+/// Returns the target of a reference within the schema, given as a JSON pointer (RFC 6901).
 fn target(root: &Raw, reference: &str) -> Option<Raw> {
     let path = reference.strip_prefix('#')?;
-    // The whole is not looked into again from within: that has no end.
+    // A reference to the root is always recursive.
     let path = path.strip_prefix('/')?;
     let mut found = root.clone();
     for step in path.split('/') {
@@ -140,7 +141,8 @@ fn child(parent: &Raw, step: &str) -> Option<Raw> {
     list.get(step.parse::<usize>().ok()?).map(|item| parent.part(item))
 }
 
-/// The members of the top: of type `object`, with properties, and with those of its choices instead of choices.
+/// Normalizes the top level: sets type `object`, ensures `properties`, and merges the properties of `allOf`, `anyOf`
+/// and `oneOf`, which are removed.
 fn topped(mut members: Vec<(String, Node)>) -> Result<Vec<(String, Node)>, WithheldReason> {
     let choices = members.extract_if(.., |(key, _)| CHOICES.contains(&key.as_str())).collect::<Vec<_>>();
     members.retain(|(key, _)| key != "not" && key != "enum");
@@ -159,7 +161,7 @@ fn topped(mut members: Vec<(String, Node)>) -> Result<Vec<(String, Node)>, Withh
     Ok(members)
 }
 
-/// Adds the properties of a choice, so that the model knows of them. Which go together it is not told.
+/// Adds the properties of a choice, so that the model knows them. Their combinations are lost.
 fn gather(choice: Node, properties: &mut Vec<(String, Node)>) {
     let members = match choice {
         Node::List(choices) => return choices.into_iter().for_each(|choice| gather(choice, properties)),
@@ -193,7 +195,7 @@ fn is_array(members: &[(String, Node)]) -> bool {
     types(members).is_some_and(|types| types.iter().any(|name| name == "array"))
 }
 
-/// The types a schema names.
+/// Returns the types that a schema names.
 fn types(members: &[(String, Node)]) -> Option<Vec<Cow<'_, str>>> {
     let (_, node) = members.iter().find(|(key, _)| key == "type")?;
     let Node::Data(raw) = node else { return None };

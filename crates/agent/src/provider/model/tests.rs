@@ -14,8 +14,7 @@ use crate::provider::{ModelEvent, Stop, ToolChoice};
 
 mod thinking;
 
-/// An API on loopback that gives these answers one after the other, each on a connection of its own, and notes what it
-/// was asked.
+/// A loopback API that returns scripted responses, each on a new connection, and records the requests.
 struct Api {
     endpoint: Endpoint,
     asked: Arc<Mutex<Vec<(String, String)>>>,
@@ -73,7 +72,7 @@ fn conversation() -> Conversation {
     Conversation { system: None, turns: vec![turn] }
 }
 
-/// All that a model tells, waits included.
+/// Returns all events of a response, including retry delays.
 async fn told(model: &Model) -> Result<Vec<ModelEvent>, ModelError> {
     let (conversation, tools) = (conversation(), Arc::default());
     let request = Request { conversation: &conversation, tools: &tools, tool_choice: ToolChoice::Auto, effort: None };

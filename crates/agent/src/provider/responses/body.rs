@@ -1,4 +1,4 @@
-//! A request as responses have it.
+//! Requests of OpenAI's Responses API.
 
 use std::borrow::Cow;
 
@@ -10,7 +10,7 @@ use crate::provider::definitions::alias;
 use crate::provider::pictures::{data_url, pictures, result_text};
 use crate::provider::{Offered, Provider, Request, ToolChoice};
 
-/// Nothing is stored over there: everything that is needed again goes with each request.
+/// A request body. The API stores no state, so each request contains the whole conversation.
 #[derive(Serialize)]
 struct Body<'a> {
     model: &'a str,
@@ -87,18 +87,18 @@ struct Sealed {
     encrypted_content: Option<String>,
 }
 
-/// What becomes of the model's thoughts. Nothing is stored over there, so that only those come back that were given out,
-/// sealed.
+/// Handling of the model's reasoning. The API stores no state, so reasoning can only be sent back if it was returned in
+/// encrypted form.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(in crate::provider) enum Thoughts {
-    /// They are asked for where there may be any: of OpenAI's models, most of which think unasked, and of whoever is to
-    /// make an effort.
+    /// Requests encrypted reasoning from OpenAI's own models, most of which reason by default, and from other models if
+    /// an effort is set.
     GivenOut,
-    /// They are left alone: a model that does not think refuses to be asked for them.
+    /// Does not request it: models without reasoning reject the parameter.
     LeftAlone,
 }
 
-/// Writes a request.
+/// Serializes a request.
 pub(in crate::provider) fn body(
     provider: &Provider,
     request: &Request<'_>,
@@ -129,7 +129,7 @@ pub(in crate::provider) fn body(
     })
 }
 
-/// What the user said: results first, then what their places could not hold, then the rest.
+/// Adds the items of a user turn: first the results, then images that a result cannot contain, then the rest.
 fn told<'a>(turn: &'a Turn, provider: &Provider, input: &mut Vec<Item<'a>>) {
     let mut parts = Vec::new();
     for block in &turn.blocks {
@@ -153,7 +153,7 @@ fn is_picture(block: &ResultBlock) -> bool {
     matches!(block, ResultBlock::Image { .. })
 }
 
-/// A result with its pictures in their places. There is no mark for a failure, so that a text says so.
+/// Returns a result with its images in place. A text states a failure, because the format has no error flag.
 fn result_parts(content: &[ResultBlock], is_error: bool) -> Vec<Part<'_>> {
     let failed = is_error.then_some(Part::InputText { text: "The tool failed:".into() });
     let parts = content.iter().map(|block| match block {
@@ -192,7 +192,8 @@ fn said<'a>(block: &'a Block, source: &str) -> Option<Item<'a>> {
     }
 }
 
-/// Whether a thought can be sent back: one that was not given out would be looked for where nothing is stored.
+/// Reports whether reasoning can be sent back. Without its encrypted content the API would look it up in its storage,
+/// where it does not exist.
 fn is_complete(raw: &Raw) -> bool {
     let thought = raw.decode::<Sealed>(&Bounds::default());
     thought.is_ok_and(|thought| thought.encrypted_content.is_some())

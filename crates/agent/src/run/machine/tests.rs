@@ -8,16 +8,16 @@ use crate::conversation::ResultBlock;
 use crate::provider::{Format, Said};
 use crate::whole::flaw;
 
-/// Less than what stays free of a context anyway.
+/// Less than the reserved part of the context, so it has no effect.
 const MAX_TOKENS: u32 = 100;
 
-/// A machine that is played with, and what it has said.
+/// A machine under test with its recorded output.
 struct Play {
     machine: Machine,
     told: Vec<RunEvent>,
-    /// What was to be done, in words; tellings left out.
+    /// Names of the effects, without `Tell`.
     done: Vec<&'static str>,
-    /// Calls that wait for their end.
+    /// Ids of the pending calls.
     open: Vec<String>,
 }
 
@@ -75,13 +75,13 @@ impl Play {
         self.step(Event::Model(event));
     }
 
-    /// The model answers with these blocks.
+    /// Feeds a response with these blocks.
     fn answer(&mut self, blocks: &[Block], stop: Stop) {
         blocks.iter().for_each(|block| self.model(ModelEvent::BlockDone(block.clone())));
         self.model(ModelEvent::Done { stop });
     }
 
-    /// The model makes calls, which end so, and is asked again.
+    /// Feeds a response with calls and their results.
     fn round(&mut self, calls: &[(&str, &str)]) {
         let blocks: Vec<Block> = calls.iter().enumerate().map(|(at, (tool, _))| call(&at.to_string(), tool)).collect();
         self.answer(&blocks, Stop::ToolCalls);
@@ -101,7 +101,7 @@ impl Play {
         self.step(Event::CallEnded { id: id.into(), report });
     }
 
-    /// The turns in short, and how it ended.
+    /// Checks the turns in shorthand and the ending.
     fn check(&self, turns: &str, ending: Option<Ending>) {
         assert_eq!(shape(self.machine.conversation()), turns);
         assert_eq!(flaw(self.machine.conversation()), None);
@@ -116,7 +116,7 @@ impl Play {
     }
 }
 
-/// The tools that are called here.
+/// Names of the available tools.
 const NAMES: [&str; 12] = ["a", "b", "c", "d", "e", "f", "g", "h", "i", "j", "poll", "t"];
 
 struct Named(Arc<Description>);
@@ -163,7 +163,7 @@ fn refused(status: u16) -> ModelError {
     ModelError::Refused { status, said: Said::default(), retry_after: None }
 }
 
-/// `hi | hello !1 | ?1=done`: what each side said; `~` is a thought, `-1` a result that is an error.
+/// Formats turns as `hi | hello !1 | ?1=done`, separated by `|`. `~` is reasoning, `-1` an error result.
 fn shape(conversation: &Conversation) -> String {
     let block = |block: &Block| match block {
         Block::Text(text) | Block::Relayed(text) => text.clone(),

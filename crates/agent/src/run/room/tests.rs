@@ -3,8 +3,8 @@ use wharf_json::Raw;
 use super::*;
 use crate::whole::flaw;
 
-/// A conversation of rounds: words of the person or nothing, then a call and its result. A result is so many bytes, `p`
-/// is a picture; behind a `+` stands what a server says beside it in the same way.
+/// Builds a conversation of rounds: the person's text (may be empty), then a call and its result. A result is a number
+/// of bytes, or `p` for an image. A `+` is followed by a relayed block in the same notation.
 fn rounds(rounds: &[(&str, &str)]) -> Conversation {
     let mut conversation = Conversation::default();
     for (number, (said, result)) in rounds.iter().enumerate() {
@@ -33,8 +33,8 @@ fn user(blocks: Vec<Block>) -> Turn {
     Turn { role: Role::User, blocks }
 }
 
-/// What is left: the person's words, the size of each result, and behind a `+` that of what a server said; `-` is a
-/// picture that was left out.
+/// Describes a shortened conversation: the person's text, the size of each result, and after a `+` the size of a
+/// relayed block. `-` is a removed image.
 fn shape(conversation: &Conversation) -> String {
     let blocks = conversation.turns.iter().flat_map(|turn| &turn.blocks);
     let word = |block: &Block| match block {

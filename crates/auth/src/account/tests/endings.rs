@@ -1,4 +1,4 @@
-//! What is not lost, and not left behind: the end of a program, a vault in trouble, a logout.
+//! Tests: program exit, storage failures and logout lose nothing and leave nothing behind.
 
 use std::fs;
 use std::path::PathBuf;
@@ -15,7 +15,7 @@ const RENEW: &str = "renew r0 at https://as.example/token";
 const LOGIN: &str = "log in at https://as.example as new client for -";
 
 impl Bench {
-    /// Puts a directory where the draft of the file is written, so that nothing can be.
+    /// Creates a directory at the path of the temporary file, so that writes fail.
     fn obstruct(&self) -> PathBuf {
         let in_the_way = self.folder.path().join(".mcp-auth.json.wharf-tmp");
         fs::create_dir_all(in_the_way.join("full")).unwrap();
@@ -23,7 +23,7 @@ impl Bench {
     }
 }
 
-/// Somebody asks for something, and is gone when the tokens are being renewed.
+/// Starts a request that triggers a renewal, and drops it during the renewal.
 async fn renewing() -> Bench {
     let bench = Bench::logged_in();
     bench.script.close();
@@ -117,7 +117,7 @@ async fn what_went_wrong_is_told_though_it_cannot_be_noted() {
         bench.pass(LIFE);
         let in_the_way = bench.obstruct();
         assert_eq!(bench.carried().await.unwrap_err().remedy, remedy, "{answer:?}");
-        // What is known to be spent is not taken up again.
+        // Tokens known to be spent are not used again.
         if remedy == Remedy::Login {
             assert_eq!(bench.refused(None).await.unwrap_err().remedy, remedy);
         }

@@ -1,4 +1,4 @@
-//! What can go wrong with tokens: O01–O03, O05, O06, O17–O20, T43, T47.
+//! Tests: failures around tokens (O01–O03, O05, O06, O17–O20, T43, T47).
 
 use std::fs;
 use std::sync::atomic::Ordering;
@@ -29,7 +29,7 @@ async fn o01_a_token_that_the_server_finds_too_old_is_renewed_once() {
     let bench = Bench::logged_in();
     let (_, serial) = bench.carried().await.unwrap().unwrap();
     bench.refused(Some(serial)).await.unwrap();
-    // Others who carried the old one learn of the new one.
+    // Other requests with the old token switch to the new one.
     bench.refused(Some(serial)).await.unwrap();
     bench.refused(None).await.unwrap();
     assert_eq!(bench.carried().await.unwrap().unwrap().0, "a1");
@@ -86,7 +86,7 @@ async fn o03_only_invalid_grant_takes_the_tokens_away() {
         assert_eq!((kept.issuer.as_str(), kept.client.id.as_str()), (ISSUER, "c"), "{answer:?}");
         let said = if let TokenError::Refused { code, .. } = &answer { code.clone() } else { answer.to_string() };
         assert!(kept.last_error.is_some_and(|error| error.contains(&said)), "{answer:?}");
-        // Not again at once, whatever it was.
+        // Not immediately again, regardless of the error.
         let times = bench.script.seen().len();
         let _ = bench.carried().await;
         assert_eq!(bench.script.seen().len(), times, "{answer:?}");
@@ -160,7 +160,7 @@ async fn o05_what_cannot_be_kept_is_used_and_never_given_up_for_what_is_spent() 
     let account = bench.account.clone();
     let asking = tokio::spawn(async move { carried(&account).await });
     bench.script.await_seen(RENEW).await;
-    // A directory where the draft of the file is written.
+    // A directory at the path of the temporary file.
     let in_the_way = bench.folder.path().join(".mcp-auth.json.wharf-tmp");
     fs::create_dir_all(in_the_way.join("full")).unwrap();
     bench.script.open(2);

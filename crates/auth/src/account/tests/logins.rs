@@ -1,4 +1,4 @@
-//! Logging in and out: O10, O19.
+//! Tests: login and logout (O10, O19).
 
 use std::sync::Arc;
 
@@ -20,7 +20,7 @@ async fn o10_a_second_login_joins_the_first() {
         })
         .collect();
     bench.script.await_seen(LOGIN).await;
-    // And so does one that the server asks for.
+    // A login demanded by the server joins as well.
     let account = bench.account.clone();
     let asked = tokio::spawn(async move { account.refused(refusal(401, "Bearer", None)).await });
     bench.script.open(1);

@@ -1,4 +1,4 @@
-//! Accounts against an authorization server that does as it is told, and a vault in a directory of its own.
+//! Tests of accounts with a scripted authorization server and a vault in a temporary directory.
 
 mod endings;
 mod faults;

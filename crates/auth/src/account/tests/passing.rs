@@ -1,4 +1,4 @@
-//! What passes by itself is not taken for more, and what is wanted is not forgotten: O03, O14, T48.
+//! Tests: transient failures are not permanent, and demanded scopes are not forgotten (O03, O14, T48).
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -21,7 +21,7 @@ fn attended() -> Bench {
     bench
 }
 
-/// Tokens are got without a person, and there are some.
+/// An account with tokens from a grant without user interaction.
 fn unattended() -> Bench {
     let bench = Bench::new(None).with(|options| options.settings.grant = Grant::ClientSecret);
     bench.vault.save(&key(), &kept("a0", None)).unwrap();

@@ -1,4 +1,4 @@
-//! What is done about being turned away: O01, O14, T45, T48.
+//! Tests: handling of rejected requests (O01, O14, T45, T48).
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -40,7 +40,7 @@ async fn o01_a_server_that_is_never_content_does_not_go_on_for_ever() {
     let (_, serial) = bench.carried().await.unwrap().unwrap();
     bench.refused(Some(serial)).await.unwrap_err();
     assert_eq!(bench.script.seen().len(), 2);
-    // It is taken after all, and later refused again: that is another matter.
+    // Accepted once, a later rejection counts separately.
     bench.account.answered(StatusCode::OK, &HeaderMap::new());
     bench.refused(Some(serial)).await.unwrap();
     assert_eq!(bench.script.seen().len(), 3);
@@ -153,7 +153,7 @@ fn bound() -> Bench {
     bench
 }
 
-/// The headers of the next request, and its serial.
+/// Returns the headers of the next request, and their serial.
 async fn proven(bench: &Bench) -> (String, Value, u64) {
     let url = SERVER.parse().unwrap();
     let carried = match bench.account.credentials(&Method::POST, &url) {
@@ -181,7 +181,7 @@ async fn a_nonce_that_the_server_wants_is_taken_without_a_renewal() {
     let wanted = nonce_wanted("n1", serial);
     bench.account.answered(StatusCode::UNAUTHORIZED, &wanted.headers);
     bench.account.refused(wanted.clone()).await.unwrap();
-    // Another request that was on its way with the old one.
+    // Another request in flight with the old nonce.
     bench.account.refused(wanted).await.unwrap();
     let (_, second, _) = proven(&bench).await;
     assert_eq!(second["nonce"], "n1");

@@ -1,4 +1,4 @@
-//! The pretend authorization server, and an account at it.
+//! A scripted authorization server, and an account that uses it.
 
 use std::collections::VecDeque;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -23,31 +23,31 @@ use crate::visitor::{Visit, VisitError, Visitor};
 
 pub(super) const SERVER: &str = "https://mcp.example/mcp";
 pub(super) const ISSUER: &str = "https://as.example";
-/// When tests begin, in Unix milliseconds.
+/// Start time of the tests in Unix milliseconds.
 pub(super) const START: u64 = 1_800_000_000_000;
-/// How long tokens last, in milliseconds.
+/// Lifetime of tokens in milliseconds.
 pub(super) const LIFE: u64 = 3_600_000;
 
-/// What the authorization server does next.
+/// State of the scripted authorization server.
 pub(super) struct Script {
     issuer: Mutex<String>,
     number: AtomicU64,
     now: Arc<AtomicU64>,
-    /// Answers to renewals, before those that succeed.
+    /// Responses to the next renewals. When empty, renewals succeed.
     pub(super) answers: Mutex<VecDeque<Result<Tokens, TokenError>>>,
-    /// How logins fail, before those that succeed.
+    /// Errors of the next logins. When empty, logins succeed.
     pub(super) failures: Mutex<VecDeque<LoginError>>,
-    /// What is found out about where it is; nothing at all where nobody answers.
+    /// Result of discovery. `None` if the server does not respond.
     pub(super) found: Mutex<Option<Result<NamedBy, LoginError>>>,
-    /// What the server had said before each login.
+    /// The challenge passed to each login.
     pub(super) challenges: Mutex<Vec<Option<Challenge>>>,
-    /// Whatever was asked of it.
+    /// All requests received.
     pub(super) seen: watch::Sender<Vec<String>>,
-    /// Renewals and logins wait here where it is closed.
+    /// Renewals and logins wait here while it is closed.
     pub(super) gate: Arc<Semaphore>,
 }
 
-/// An account with everything around it.
+/// An account with its environment.
 pub(super) struct Bench {
     pub(super) account: Account,
     pub(super) script: Arc<Script>,
@@ -57,7 +57,7 @@ pub(super) struct Bench {
 }
 
 impl Bench {
-    /// Somebody is logged in, and nobody is there to log in again.
+    /// Creates an account with a stored login and without a visitor.
     pub(super) fn logged_in() -> Self {
         let bench = Self::new(None);
         bench.vault.save(&key(), &kept("a0", Some("r0"))).unwrap();
@@ -84,14 +84,14 @@ impl Bench {
         Self { account, script, vault, now, folder }
     }
 
-    /// The same with other options.
+    /// Replaces the account with one that has changed options.
     pub(super) fn with(self, change: impl FnOnce(&mut AccountOptions)) -> Self {
         let mut options = options(self.vault.clone(), &self.now, None);
         change(&mut options);
         Self { account: Account::with(options, Arc::new(self.script.clone())), ..self }
     }
 
-    /// The same account in what could be another process.
+    /// Creates the same account as in another process.
     pub(super) fn another(&self) -> Account {
         Account::with(options(self.vault.clone(), &self.now, None), Arc::new(self.script.clone()))
     }
@@ -104,7 +104,7 @@ impl Bench {
         self.vault.load(&key()).unwrap()
     }
 
-    /// The tokens that are kept.
+    /// Returns the stored tokens.
     pub(super) fn tokens(&self) -> (String, Option<String>) {
         let tokens = self.kept().unwrap().tokens.unwrap();
         (tokens.access.reveal().to_owned(), tokens.refresh.map(|refresh| refresh.reveal().to_owned()))
@@ -114,7 +114,7 @@ impl Bench {
         carried(&self.account).await
     }
 
-    /// A 401 for what was carried.
+    /// Reports a 401 for these credentials.
     pub(super) async fn refused(&self, serial: Option<u64>) -> Result<(), NotAuthorized> {
         self.account.refused(refusal(401, "Bearer", serial)).await
     }
@@ -132,7 +132,7 @@ pub(super) fn key() -> AccountKey {
     AccountKey { server: "s".to_owned(), account: String::new() }
 }
 
-/// The token that a request would carry, and its serial.
+/// Returns the token that a request would carry, and its serial.
 pub(super) async fn carried(account: &Account) -> Result<Option<(String, u64)>, NotAuthorized> {
     let carried = match account.credentials(&Method::POST, &Url::parse(SERVER).unwrap()) {
         Credentials::None => None,
@@ -211,7 +211,7 @@ impl Script {
         self.gate.add_permits(many);
     }
 
-    /// Everything asked of it so far, without the discoveries.
+    /// Returns all requests so far, except discoveries.
     pub(super) fn seen(&self) -> Vec<String> {
         self.seen.borrow().iter().filter(|seen| *seen != "discover").cloned().collect()
     }
@@ -292,7 +292,7 @@ impl Flows for Arc<Script> {
     }
 }
 
-/// Somebody who logs in whenever asked to.
+/// A visitor whose user always logs in.
 pub(super) struct Willing;
 
 struct Visiting;

@@ -1,4 +1,4 @@
-//! Descriptions that are wrong, or meant to do harm.
+//! Tests: invalid and malicious metadata.
 
 use super::*;
 
@@ -66,7 +66,7 @@ async fn t40_descriptions_lead_to_no_hidden_place() {
     assert_eq!(canary.connections(), 0);
 }
 
-/// What is told where the server's description is this answer; both of its places give it.
+/// Discovers with this response as the server's metadata.
 async fn told_of_description(bytes: Vec<u8>) -> Result<Discovered, LoginError> {
     let world = World::described();
     world.server.says(OF_PATH, bytes);

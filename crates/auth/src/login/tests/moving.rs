@@ -5,7 +5,7 @@ use crate::account::{Account, AccountOptions};
 use crate::revoke::{Revoked, revoke};
 use crate::vault::{AccountKey, MemoryVault, Vault as _};
 
-/// What is kept after a login at this desk.
+/// Returns the stored login after a login at this test server.
 async fn kept(desk: &Desk) -> Kept {
     protected(desk, &json!({}));
     desk.says("/register", "201 Created", "", "{\"client_id\":\"first\"}");
@@ -44,7 +44,7 @@ async fn o14_a_client_given_for_one_issuer_is_not_tried_at_another() {
     let error = log_in_as(&new, &person, Some(&before)).await.unwrap_err();
     assert!(matches!(&error, LoginError::Registration(said) if said.contains("oauth.client_id")), "{error}");
     assert!(person.pages.lock().unwrap().is_empty());
-    // Another one, or the same after logging out, is the owner's word.
+    // Another client, or the same one after a logout, is the user's decision.
     assert!(log_in_as(&new, &person, None).await.is_ok());
     new.settings.client_id = Some("other".to_owned());
     assert!(log_in_as(&new, &person, Some(&before)).await.is_ok());
@@ -89,7 +89,7 @@ async fn o04_what_a_renewal_leaves_out_stays() {
     before.client.proof = Proof::ClientSecretBasic;
     let renewed = json!({"access_token": "at2", "token_type": "Bearer"});
     desk.gives("/token", &renewed);
-    // The queue still has the first answer in it.
+    // The queue still contains the first response.
     sendable(renew(&desk.attempt(), &before)).await.unwrap();
     let after = renew(&desk.attempt(), &before).await.unwrap();
     assert_eq!((after.access.reveal(), after.refresh, after.scope), ("at2", Some(Secret::new("rt")), Some("a".into())));
@@ -128,12 +128,12 @@ async fn a_bound_login_is_renewed_as_no_other() {
     assert!(matches!(renew(&desk.attempt(), &bound).await, Err(LoginError::Unsafe(_))));
     desk.gives("/token", &json!({"access_token": "at2", "token_type": "dpop"}));
     desk.gives("/token", &json!({"access_token": "at3"}));
-    // The queue still has the first answer in it.
+    // The queue still contains the first response.
     assert!(renew(&desk.attempt(), &plain).await.is_ok());
     assert!(matches!(renew(&desk.attempt(), &plain).await, Err(LoginError::Unsafe(_))));
     let after = renew(&desk.attempt(), &bound).await.unwrap();
     assert_eq!((after.access.reveal(), after.is_bound()), ("at3", true));
-    // Where the owner wants all to be bound, what was not is not shown any more.
+    // If the settings require bound tokens, unbound ones are not used any more.
     desk.settings.dpop = Dpop::Always;
     let asked = desk.asked("/token").len();
     assert!(matches!(renew(&desk.attempt(), &plain).await, Err(LoginError::Needed { .. })));

@@ -7,7 +7,7 @@ use crate::settings::Assertion;
 
 const JWT_BEARER: &str = "urn:ietf:params:oauth:grant-type:jwt-bearer";
 
-/// A desk with a client that was registered beforehand.
+/// A test server with a preregistered client.
 fn desk(grant: Grant, secret: Option<&str>) -> Desk {
     let mut desk = Desk::start();
     desk.settings.grant = grant;

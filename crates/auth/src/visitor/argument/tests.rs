@@ -4,7 +4,7 @@ use std::process::Command;
 
 use super::*;
 
-/// Opened as they are.
+/// Unchanged URLs.
 const PLAIN: [&str; 12] = [
     "https://as.example/authorize",
     "https://as.example",
@@ -20,7 +20,7 @@ const PLAIN: [&str; 12] = [
     "https://[2001:db8::1]/a",
 ];
 
-/// What a shell would act on, and what it becomes.
+/// Shell metacharacters, and their encoded form.
 const ENCODED: [(&str, &str); 24] = [
     ("https://h/$(touch x)", "https://h/%24%28touch%20x%29"),
     ("https://h/`touch x`", "https://h/%60touch%20x%60"),
@@ -48,7 +48,7 @@ const ENCODED: [(&str, &str); 24] = [
     ("https://\u{fc}.example/a", "https://xn--tda.example/a"),
 ];
 
-/// Refused (T39: schemes, and http elsewhere; T38: what no address has).
+/// Rejected URLs (T39: schemes, and http on other machines; T38: invalid characters).
 const REFUSED: [&str; 52] = [
     "",
     " ",
@@ -120,7 +120,7 @@ fn t38_cve_2025_6514_addresses_are_harmless_or_refused() {
     }
 }
 
-/// Even an opener that is a shell script without quotes around its argument runs nothing and opens one thing.
+/// Even an opener that is a shell script without quoting runs nothing and opens a single URL.
 #[test]
 fn t38_cve_2025_6514_an_opener_gets_one_argument_and_runs_nothing() {
     let folder = tempfile::tempdir().unwrap();

@@ -7,7 +7,7 @@ use super::*;
 
 const STATE: &str = "the-right-state";
 
-/// Opens nothing, and tells when it was asked to.
+/// Opens no page, and signals when it was called.
 struct Opened(Mutex<Option<oneshot::Sender<()>>>);
 
 impl Open for Opened {
@@ -32,7 +32,7 @@ fn loopback(port: Option<u16>) -> (Loopback, oneshot::Receiver<()>) {
 async fn a_system_short_of_something_is_asked_ten_times_a_second() {
     let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
     listener.set_nonblocking(true).unwrap();
-    // Nobody can be let in any more, which is an error each time.
+    // Every accept fails from now on.
     let same = std::os::fd::OwnedFd::from(listener.try_clone().unwrap());
     std::net::TcpStream::from(same).shutdown(std::net::Shutdown::Both).unwrap();
     let (path, hosts, state) = (String::new(), Vec::new(), STATE.to_owned());
@@ -57,7 +57,7 @@ fn page() -> Page {
     }
 }
 
-/// Sends something to an address of ours, and gives back all that is answered.
+/// Sends bytes to the callback address, and returns the response.
 async fn send(redirect_uri: &str, request: &[u8]) -> String {
     let authority = redirect_uri.strip_prefix("http://").and_then(|rest| rest.split('/').next()).unwrap();
     let mut stream = TcpStream::connect(authority).await.unwrap();
@@ -73,7 +73,7 @@ async fn visit(redirect_uri: &str, query: &str) -> String {
     send(redirect_uri, format!("GET /{path}?{query} HTTP/1.1\r\nHost: {host}\r\n\r\n").as_bytes()).await
 }
 
-/// CVE-less but common: a forged callback ends somebody's login, or is taken for it.
+/// A common attack without a CVE: a forged callback ends a login or is mistaken for its result.
 #[tokio::test]
 async fn t44_two_hundred_hostile_callbacks_and_then_the_real_one() {
     let (loopback, _is_open) = loopback(None);
@@ -100,18 +100,18 @@ async fn t44_two_hundred_hostile_callbacks_and_then_the_real_one() {
     assert!(replay.starts_with("HTTP/1.1 409"), "{replay}");
 }
 
-/// Connections that send nothing, or less than a request, until they are dropped.
+/// Opens connections that send no complete request.
 async fn crowd(redirect_uri: &str, count: usize, sent: &[u8]) -> Vec<TcpStream> {
     let authority = redirect_uri.strip_prefix("http://").and_then(|rest| rest.split('/').next()).unwrap();
     let mut crowd = Vec::new();
     for _ in 0..count {
         let Ok(mut stream) = TcpStream::connect(authority).await else {
-            // This process may not open that many: leave some for the callback.
+            // The process is out of file descriptors: leave some for the callback.
             crowd.truncate(crowd.len().saturating_sub(100));
             assert!(crowd.len() > 161, "only {} connections", crowd.len());
             return crowd;
         };
-        // It may have been dropped already.
+        // The connection may already be closed.
         let _ = stream.write_all(sent).await;
         crowd.push(stream);
     }
@@ -172,7 +172,7 @@ async fn o09_a_port_in_use_leads_to_another() {
 
 #[tokio::test]
 async fn a_port_that_is_given_and_free_is_the_one() {
-    // Somebody else may take a port between being found free and being asked for, but not every time.
+    // Another process may take the port between the probe and the bind, but not every time.
     for _ in 0..20 {
         let found = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await.unwrap();
         let port = found.local_addr().unwrap().port();
@@ -216,13 +216,13 @@ async fn o08_whoever_declines_ends_it() {
     let ready = loopback.prepare().await.unwrap();
     let authority = ready.redirect_uri().strip_prefix("http://").unwrap().split('/').next().unwrap().to_owned();
     assert_eq!(ready.go(page()).await, Err(VisitError::Declined));
-    // Given up, nobody listens there; the task may have to be told first.
+    // After a decline the port is closed, possibly after the task has been polled.
     while TcpStream::connect(&authority).await.is_ok() {
         tokio::task::yield_now().await;
     }
 }
 
-/// Asks somebody who does not answer.
+/// Prompts a user that never answers.
 struct Unanswered;
 
 impl Open for Unanswered {

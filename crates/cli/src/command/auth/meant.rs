@@ -1,4 +1,4 @@
-//! Which logins a word means: those of a server that is there, or of one that was.
+//! Resolves a command-line word to the logins of a server, also of one that is no longer configured.
 
 use wharf_auth::AccountKey;
 use wharf_config::{Configured, Reach};
@@ -9,20 +9,20 @@ use wharf_terminal::failure::Failure;
 use wharf_terminal::servers::{entry_of, key_of};
 use wharf_terminal::session::Session;
 
-/// The logins that a word means.
+/// The logins that a word refers to.
 pub struct Meant {
-    /// What they are kept under.
+    /// Server part of the key in the vault.
     pub server: String,
-    /// The account that is used there, where that is known.
+    /// Account in use for the server, if known.
     pub account: Option<String>,
-    /// How the server is dialled, where it may be.
+    /// HTTP settings of the server, if it may be used.
     pub spec: Option<HttpSpec>,
-    /// Why there is no such server: whoever finds no login either says so.
+    /// Reason that no such server exists. Reported only if no login is found either.
     pub missing: Option<Failure>,
 }
 
 impl Meant {
-    /// One that is not configured any more, or may not be used, may have logins all the same.
+    /// Resolves a word. A server that is no longer configured, or may not be used, can still have logins.
     pub async fn by(session: &Session, word: &str) -> Self {
         let account = session.configuration.account.clone();
         match entry_of(session, word).await {
@@ -44,13 +44,16 @@ impl Meant {
     }
 }
 
-/// What the logins of a configured server are kept under.
+/// Returns the vault key of a configured server.
 fn kept_under(server: &Configured) -> String {
     login_key(server).unwrap_or_else(|| server.name.to_string())
 }
 
-/// The accounts that the configuration is for: at servers that are dialled, and have no header of their own that says
-/// who asks.
+/// Returns the accounts of the configured HTTP servers that have no `Authorization` header of their own.
+///
+/// # Errors
+///
+/// Fails if the configuration cannot be read.
 pub async fn configured(session: &Session) -> Result<Vec<AccountKey>, Failure> {
     let config = session.configuration.config()?;
     let mut keys = Vec::new();
@@ -62,7 +65,7 @@ pub async fn configured(session: &Session) -> Result<Vec<AccountKey>, Failure> {
         let said = http.oauth.as_ref().and_then(|oauth| oauth.text("account")).map(|text| text.value.clone());
         let account = match (&session.configuration.account, said) {
             (Some(named), _) => named.clone(),
-            // What it refers to is looked up as it is when the server is dialled.
+            // Expand references the way a connection does.
             (None, Some(text)) if text.contains('$') => resolved(session, server).await.unwrap_or_default(),
             (None, said) => said.unwrap_or_default(),
         };

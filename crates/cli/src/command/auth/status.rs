@@ -1,4 +1,4 @@
-//! `wharf auth status`: which logins there are, how long they last, and what went wrong the last time.
+//! `wharf auth status`: lists logins, their expiry and their last error.
 
 use std::time::SystemTime;
 
@@ -27,14 +27,14 @@ Examples:
   wharf auth status
   wharf auth status docs --json")]
 pub struct Args {
-    /// Only this server
+    /// Show only this server
     #[arg(value_name = "SERVER")]
     word: Option<String>,
     #[command(flatten)]
     pub common: Common,
 }
 
-/// How a login stands.
+/// State of a login.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum State {
     LoggedIn,
@@ -43,11 +43,11 @@ enum State {
     None,
 }
 
-/// One account, and what is kept of it.
+/// One account and its stored login.
 struct Row {
     key: AccountKey,
     kept: Result<Option<Kept>, VaultError>,
-    /// Where it is kept, where it is.
+    /// Storage location, if a login is stored.
     place: Option<Place>,
 }
 
@@ -80,13 +80,13 @@ pub async fn run(args: &Args, session: &Session) -> Outcome {
     Ok(if missing { Ending::Told(Kind::LoginNeeded) } else { Ending::Fine })
 }
 
-/// Which accounts are shown.
+/// Accounts to show.
 struct Wanted {
-    /// Those that are, whether there is a login or not.
+    /// Accounts shown even without a login.
     keys: Vec<AccountKey>,
-    /// Only logins of this one besides.
+    /// Also show stored logins, but only of this server.
     server: Option<String>,
-    /// Only logins under this name.
+    /// Also show stored logins, but only of this account.
     account: Option<String>,
 }
 
@@ -125,7 +125,7 @@ impl Row {
         }
     }
 
-    /// What went wrong the last time; escaped.
+    /// Returns the last error, escaped.
     fn error(&self) -> Option<String> {
         match &self.kept {
             Err(error) => Some(Untrusted::new(error.to_string()).to_string()),
@@ -178,7 +178,7 @@ impl Row {
     }
 }
 
-/// Whether what was said is a refusal that trying again does not change.
+/// Reports whether an error message contains an OAuth error code that a retry does not resolve.
 fn lasts(error: &str) -> bool {
     error.split(|letter: char| !letter.is_ascii_alphanumeric() && letter != '_').any(|word| lasting(word).is_some())
 }
@@ -203,7 +203,7 @@ impl State {
     }
 }
 
-/// A server and the account there, as they are shown.
+/// Returns the display name of a server and its account.
 pub fn named(key: &AccountKey) -> String {
     let server = match of_project(&key.server) {
         Some((file, name)) => format!("{} of {}", shown_word(name), shown_word(file)),

@@ -1,14 +1,14 @@
-//! Which words of `wharf call …` are wharf's own, and which are the tool's.
+//! Separates the options of `wharf call …` from the arguments of the tool.
 //!
-//! Known before anything is parsed: an option that wharf has is wharf's wherever it stands, and whatever else begins
-//! with dashes after the tool's name is the tool's. The words are put in that order, with `--` between, so that the
-//! parser sees nothing unusual.
+//! This happens before parsing: an option that wharf knows belongs to wharf at any position, and any other word with
+//! leading dashes after the tool's name belongs to the tool. The arguments are reordered accordingly, with `--` in
+//! between, so that clap needs no special case.
 
 use std::ffi::{OsStr, OsString};
 
 use clap::{Arg, Command};
 
-/// Puts wharf's own options before the words of a call; any other command is left as it is.
+/// Moves wharf's own options before the other words of a call. Leaves other commands unchanged.
 pub fn sorted(wharf: &Command, arguments: Vec<OsString>) -> Vec<OsString> {
     let Some(at) = position_of_call(wharf, &arguments) else { return arguments };
     let Some(call) = wharf.find_subcommand("call") else { return arguments };
@@ -23,7 +23,7 @@ pub fn sorted(wharf: &Command, arguments: Vec<OsString>) -> Vec<OsString> {
     all
 }
 
-/// Where `call` stands, if it is the command: behind options that all commands have, and perhaps behind `mcp`.
+/// Returns the position of `call` if it is the command, possibly after global options and `mcp`.
 fn position_of_call(wharf: &Command, arguments: &[OsString]) -> Option<usize> {
     let mut at = 1;
     loop {
@@ -37,7 +37,7 @@ fn position_of_call(wharf: &Command, arguments: &[OsString]) -> Option<usize> {
     }
 }
 
-/// Wharf's own options with their values, and the other words in their order.
+/// Splits the arguments into wharf's own options with their values, and the other words in order.
 fn split(commands: &[&Command], arguments: &[OsString]) -> (Vec<OsString>, Vec<OsString>) {
     let (mut own, mut words) = (Vec::new(), Vec::new());
     let mut rest = arguments.iter();
@@ -47,7 +47,7 @@ fn split(commands: &[&Command], arguments: &[OsString]) -> (Vec<OsString>, Vec<O
             break;
         }
         match option(commands, word) {
-            // Of a tool that is named already, it is the tool's help that is wanted.
+            // After the tool's name, `--help` asks for the tool's help.
             Some(found) if found.is_help && !words.is_empty() => words.push(word.clone()),
             Some(found) => {
                 own.push(word.clone());
@@ -55,7 +55,7 @@ fn split(commands: &[&Command], arguments: &[OsString]) -> (Vec<OsString>, Vec<O
                     own.extend(rest.next().cloned());
                 }
             }
-            // An option before the tool's name can only be meant for wharf, which does not have it.
+            // An unknown option before the tool's name: leave it to clap, which rejects it.
             None if words.is_empty() && looks_like_option(word) => own.push(word.clone()),
             None => words.push(word.clone()),
         }
@@ -63,14 +63,14 @@ fn split(commands: &[&Command], arguments: &[OsString]) -> (Vec<OsString>, Vec<O
     (own, words)
 }
 
-/// An option that a command has.
+/// A known option.
 struct Found {
     /// Its value is the next word.
     wants_next: bool,
     is_help: bool,
 }
 
-/// The option a word is, of one of these commands. Help is everybody's, and not among their arguments yet.
+/// Looks up a word among the options of these commands. Help is handled here because clap has not added it yet.
 fn option(commands: &[&Command], word: &OsStr) -> Option<Found> {
     let word = word.to_str()?;
     if matches!(word, "--help" | "-h") {

@@ -1,4 +1,4 @@
-//! The tool somebody means, among those of one server.
+//! Finds a tool of one server by name.
 
 use std::sync::Arc;
 
@@ -10,7 +10,7 @@ use wharf_terminal::failure::Failure;
 use wharf_terminal::hosting::Hosted;
 use wharf_terminal::nearest::suggestion;
 
-/// A tool by its own name, or by any name the catalog has for it, as far as that is known now.
+/// Looks up a tool in the current catalog, by its own name or by an alias.
 pub fn known(hosted: &Hosted<'_>, server: &ServerName, wanted: &str) -> Option<Arc<CatalogTool>> {
     let catalog = hosted.host.catalog();
     let section = catalog.section(server.as_str())?;
@@ -18,7 +18,11 @@ pub fn known(hosted: &Hosted<'_>, server: &ServerName, wanted: &str) -> Option<A
     section.tool(wanted).or_else(by_name).map(Arc::clone)
 }
 
-/// The same of a server that is ready; says why where there is none.
+/// Looks up a tool of a server that is ready.
+///
+/// # Errors
+///
+/// Fails if the tools cannot be listed, or if no tool has that name.
 pub async fn find(
     hosted: &Hosted<'_>,
     server: &ServerName,
@@ -31,7 +35,7 @@ pub async fn find(
     let catalog = hosted.host.catalog();
     let section = catalog.section(server.as_str());
     if section.is_none_or(|section| section.failures.iter().any(|(list, _)| *list == ListName::Tools)) {
-        // Asked once more for the error itself, of which the catalog keeps the words only.
+        // The catalog holds only the error's text: list again to get the error itself.
         connection.list_tools().await.map_err(|error| Failure::calling(connection, error))?;
     }
     let names = section.into_iter().flat_map(|section| section.tools.iter().map(|tool| &*tool.id.tool));

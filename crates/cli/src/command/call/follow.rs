@@ -1,4 +1,4 @@
-//! One call to its end, with a word on how it gets on: the progress of a plain one, the status of a task.
+//! Runs one call to completion and shows its progress or the status of its task.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -10,44 +10,44 @@ use wharf_wire::{Era, Progress, Raw, Task, TaskStatus, ToolResult};
 
 use wharf_terminal::session::Session;
 
-/// Cells of the bar that shows progress.
+/// Width of the progress bar in cells.
 const BAR: usize = 20;
 
-/// Whether a call is to be a task.
+/// Determines whether a call runs as a task.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum AsTask {
-    /// A server that decides for itself may make it one.
+    /// The server decides.
     IfServerWants,
-    /// The tool cannot be called otherwise.
+    /// The tool requires a task.
     Needed,
-    /// Somebody asked for it, and will wait as long as it takes.
+    /// Requested with `--task`: wait without a time limit.
     Wished,
 }
 
-/// A call about to be made.
+/// A call ready to be sent.
 pub struct Calling<'a> {
     pub session: &'a Session,
     pub connection: &'a Connection,
     pub tool: &'a str,
     pub arguments: &'a Raw,
     pub as_task: AsTask,
-    /// How long the tool may go without an answer or progress, where that is said.
+    /// Maximum time without a response or progress, if set.
     pub timeout: Option<Duration>,
 }
 
-/// How a call gets on.
+/// A progress update of a call.
 enum News {
     Progress(Progress),
     Task { status: TaskStatus, message: Option<String> },
 }
 
-/// Takes news of a call as it comes.
+/// Receives the updates of a call.
 type Reporter = Arc<dyn Fn(News) + Send + Sync>;
 
 impl Calling<'_> {
-    /// Calls, and shows how it gets on meanwhile.
+    /// Sends the call and shows its progress until it finishes.
     ///
-    /// Dropped, it withdraws the call, and a task is cancelled before the server is closed.
+    /// Dropping the future cancels the call. A task is cancelled before the server closes.
     pub async fn settle(&self) -> Result<ToolResult, CallError> {
         let (latest, mut news) = watch::channel(None);
         let head = format!("{} · {}", self.connection.facts().name, Untrusted::new(self.tool));
@@ -68,8 +68,8 @@ impl Calling<'_> {
         answer
     }
 
-    /// With `--debug` every report is said, as every message is. Otherwise the last one counts: a server that sends a
-    /// million of them costs nothing.
+    /// Prints every update with `--debug`. Otherwise keeps only the latest one, so that a flood of updates costs
+    /// nothing.
     fn reporter(&self, head: String, latest: watch::Sender<Option<News>>) -> Reporter {
         let console = Arc::clone(&self.session.console);
         let says_all = console.manner.debug && !console.has_status();
@@ -83,7 +83,7 @@ impl Calling<'_> {
         let reports = report.clone();
         let mut options = CallOptions::default().progress(move |progress| reports(News::Progress(progress)));
         options.timeout = self.timeout;
-        // A server of the handshake era makes a task only of what was sent as one; later ones decide by themselves.
+        // In the handshake era a call becomes a task only on request. Later servers decide by themselves.
         let is_plain = self.as_task == AsTask::IfServerWants;
         if is_plain && self.connection.facts().revision.era() == Era::Handshake {
             return self.connection.call_tool(self.tool, self.arguments, options).await;
@@ -96,7 +96,7 @@ impl Calling<'_> {
         }
     }
 
-    /// Stays with a task. Given up, it is cancelled.
+    /// Waits for a task. Dropping the future cancels it.
     async fn follow(&self, task: TaskHandle, report: Reporter) -> Result<ToolResult, CallError> {
         let following = Following { session: self.session, task: Arc::new(task) };
         let task = following.task.clone();
@@ -119,7 +119,7 @@ impl Calling<'_> {
     }
 }
 
-/// A task somebody stays with.
+/// Cancels a task on drop unless it is over.
 struct Following<'a> {
     session: &'a Session,
     task: Arc<TaskHandle>,
@@ -130,14 +130,14 @@ impl Drop for Following<'_> {
         if !self.task.is_over() {
             let task = self.task.clone();
             self.session.last_word(async move {
-                // A server that does not want to hear of it is about to be ended anyway.
+                // Ignore a failure: the server is about to be stopped.
                 let _ = task.cancel().await;
             });
         }
     }
 }
 
-/// How much of the work is done, drawn; nothing where nobody knows how much there is.
+/// Draws the progress bar. Empty if the total is unknown.
 fn bar(news: &News) -> String {
     match news {
         News::Progress(Progress { progress, total: Some(total), .. }) if *total > 0.0 => {
@@ -159,7 +159,7 @@ fn told(news: &News) -> String {
     }
 }
 
-/// `40% message`, or the bare number where the total is not known.
+/// Formats progress as `40% message`, or as the bare number if the total is unknown.
 pub fn progress_text(progress: &Progress) -> String {
     let done = match progress.total {
         Some(total) if total > 0.0 => format!("{:.0}%", (progress.progress / total * 100.0).clamp(0.0, 100.0)),

@@ -1,4 +1,4 @@
-//! The answer of a call, for people and for programs.
+//! Prints the result of a call as text or as a JSON document.
 
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -13,17 +13,17 @@ use wharf_terminal::failure::{Ending, Failure, Kind, Outcome, Told};
 use wharf_terminal::saving::Shelf;
 use wharf_terminal::session::Session;
 
-/// A call that was answered.
+/// A finished call with its result.
 pub struct Answered<'a> {
     pub server: &'a str,
     pub tool: &'a str,
     pub answer: &'a ToolResult,
     pub took: Duration,
-    /// Where what is not text is saved.
+    /// Directory to save binary content to.
     pub save: Option<&'a Path>,
 }
 
-/// The document of a call.
+/// JSON document of a call.
 #[derive(Serialize)]
 struct CallDocument<'a> {
     schema: u32,
@@ -35,12 +35,16 @@ struct CallDocument<'a> {
     server: &'a str,
     tool: &'a str,
     duration_ms: u64,
-    /// The files that `--save` wrote.
+    /// Files written by `--save`.
     #[serde(skip_serializing_if = "Option::is_none")]
     saved: Option<&'a [PathBuf]>,
 }
 
-/// Shows the answer. A tool that failed has answered all the same.
+/// Prints the result. A tool error is a result, too.
+///
+/// # Errors
+///
+/// Fails if the tool reports an error, or if the output cannot be written.
 pub fn show(session: &Session, answered: &Answered<'_>) -> Outcome {
     let Answered { server, tool, answer, took, save } = answered;
     let mut shelf = save.map(|path| Shelf::open(session, path, &[server, tool])).transpose()?;
@@ -67,14 +71,14 @@ pub fn show(session: &Session, answered: &Answered<'_>) -> Outcome {
     match failure {
         None => Ok(Ending::Fine),
         Some(mut failure) => {
-            // Its own words stand above, on stdout.
+            // The tool's own message is already on stdout.
             failure.error.message = format!("the tool `{tool}` answered with an error");
             Err(failure)
         }
     }
 }
 
-/// The text of the answer; where there are no blocks, its structured data.
+/// Returns the text of the result, or its structured data if there are no content blocks.
 fn output_of(answer: &ToolResult, shelf: Option<&mut Shelf>) -> Result<String, Failure> {
     match &answer.structured {
         Some(data) if answer.content.is_empty() => Ok(data.get().to_owned()),

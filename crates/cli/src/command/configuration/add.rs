@@ -31,15 +31,15 @@ Examples:
   wharf add api --transport sse --url https://example.org/sse -H 'Authorization: -'
   wharf add git --command uvx --arg mcp-server-git --exclude-tools git_reset,git_commit")]
 pub struct Args {
-    /// What to call it: 1 to 64 letters, digits, _ and -
+    /// Name of the server: 1 to 64 letters, digits, _ and -
     id: String,
-    /// The address of a server to dial, or the command of one to start
+    /// URL to connect to, or command to start
     #[arg(value_name = "URL|COMMAND")]
     target: Option<String>,
     /// Arguments of the command
     #[arg(value_name = "ARGS", allow_hyphen_values = true)]
     rest: Vec<String>,
-    /// The command and its arguments, whatever they look like
+    /// Command and its arguments, taken literally
     #[arg(last = true, value_name = "COMMAND", conflicts_with_all = ["url", "command"])]
     line: Vec<String>,
     #[command(flatten)]
@@ -48,13 +48,13 @@ pub struct Args {
     storing: Storing,
 }
 
-/// Where an entry goes.
+/// Destination of an entry.
 #[derive(Debug, clap::Args)]
 pub struct Storing {
-    /// Whose configuration it goes into
+    /// Configuration to write to
     #[arg(long, short, value_enum, default_value_t = Scope::Project)]
     scope: Scope,
-    /// Replace a server of this id
+    /// Replace an existing server with this id
     #[arg(long)]
     replace: bool,
     /// Write one JSON document instead of text
@@ -69,8 +69,8 @@ impl Args {
 }
 
 impl Args {
-    /// The same with what stands after `--` as the command. What stands before it and looks like a flag of ours is
-    /// hardly meant for the server.
+    /// Moves the words after `--` into the command. Fails if a word before it looks like one of wharf's own flags,
+    /// which is hardly meant for the server.
     fn in_order(mut self) -> Result<Self, Failure> {
         let own = <Self as clap::Args>::augment_args(clap::Command::new("add"));
         if let Some(word) = self.rest.iter().find(|word| is_flag_of(&own, word)) {
@@ -115,19 +115,27 @@ pub async fn run(args: Args, session: &Session) -> Outcome {
     store(session, &name, entry, &args.storing).await
 }
 
-/// What a server is called.
+/// Parses a server name.
+///
+/// # Errors
+///
+/// Fails if the id is not a valid name.
 pub fn server_name(id: &str) -> Result<ServerName, Failure> {
     ServerName::new(id).map_err(|error| {
         Failure::usage(error).hint("an id is made of 1 to 64 letters, digits, `_` and `-`, as in my-server")
     })
 }
 
-/// Checks an entry, writes it and says so.
+/// Validates an entry, writes it and reports the change.
+///
+/// # Errors
+///
+/// Fails if the entry is invalid or cannot be written.
 pub async fn store(session: &Session, name: &ServerName, mut entry: Map<String, Value>, storing: &Storing) -> Outcome {
     relative::settle(session, storing.scope, name.as_str(), &mut entry).await;
     let entry = &entry;
     let draft = describe(name, entry);
-    // An entry that only switches a lower one off describes no server.
+    // An entry that only disables a server of a lower layer describes no server itself.
     let is_switch = entry.keys().all(|key| key == "enabled") && entry.get("enabled") == Some(&Value::Bool(false));
     if let Err(problems) = draft.described.as_ref().map_err(Clone::clone)
         && !is_switch
@@ -146,7 +154,7 @@ pub async fn store(session: &Session, name: &ServerName, mut entry: Map<String, 
     Ok(Ending::Fine)
 }
 
-/// Problems of what was typed: it stands in no file.
+/// Removes the file locations from problems of an entry typed on the command line.
 fn without_places(problems: Vec<wharf_config::Problem>) -> Vec<wharf_config::Problem> {
     problems.into_iter().map(|problem| wharf_config::Problem { place: None, ..problem }).collect()
 }

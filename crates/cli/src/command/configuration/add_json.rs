@@ -17,9 +17,9 @@ Examples:
   wharf add-json noisy '{\"enabled\": false}'      (switches off, for this project, what a lower layer has)
   jq .mcpServers.docs other.json | wharf add-json docs -")]
 pub struct Args {
-    /// What to call it: 1 to 64 letters, digits, _ and -
+    /// Name of the server: 1 to 64 letters, digits, _ and -
     id: String,
-    /// The entry as a JSON object; - reads it from the standard input
+    /// Entry as a JSON object; - reads stdin
     #[arg(value_name = "JSON", allow_hyphen_values = true)]
     entry: String,
     #[command(flatten)]
@@ -41,7 +41,7 @@ pub async fn run(args: &Args, session: &Session) -> Outcome {
     store(session, &name, entry, &args.storing).await
 }
 
-/// The object a text is. What it says is not repeated: it may hold secrets.
+/// Parses a JSON object. The failure does not repeat the text, which may hold secrets.
 fn object(text: &str) -> Result<Map<String, Value>, Failure> {
     let example = "as in '{\"command\": \"npx\", \"args\": [\"-y\", \"some-server\"]}'";
     match serde_json::from_str(text) {

@@ -24,9 +24,9 @@ Examples:
   wharf get github --json | jq .env
   wharf get github --reveal")]
 pub struct Args {
-    /// The server
+    /// Name of the server
     id: String,
-    /// Show secrets in clear
+    /// Show secrets in clear text
     #[arg(long)]
     reveal: bool,
     /// Write one JSON document instead of text
@@ -39,7 +39,7 @@ struct GetDocument {
     schema: u32,
     #[serde(flatten)]
     item: Item,
-    /// Entries of the same id that do not count.
+    /// Entries of the same id that are not in effect.
     others: Vec<Item>,
 }
 
@@ -74,7 +74,7 @@ pub async fn run(args: &Args, session: &Session) -> Outcome {
     Ok(Ending::Fine)
 }
 
-/// What another entry of the same id is to the one that counts.
+/// Returns the relation of another entry of the same id to the effective one.
 fn relation(server: &Configured, other: &Configured) -> &'static str {
     match other.approval {
         Approval::Needed | Approval::Changed => "Unapproved",
@@ -119,7 +119,7 @@ impl EntrySheet {
         self.value("Headers", item, &item.headers);
     }
 
-    /// What differs from the default: whatever was written.
+    /// Adds the settings present in the entry.
     fn settings(&mut self, item: &Item) {
         if item.trust {
             self.0.line("Settings", "trust: true");
@@ -138,7 +138,7 @@ impl EntrySheet {
         }
     }
 
-    /// One line for each of several values.
+    /// Adds a value, one line per element.
     fn value(&mut self, word: &'static str, item: &Item, value: &Value) {
         match value {
             Value::Null => {}
@@ -162,7 +162,7 @@ impl EntrySheet {
     }
 }
 
-/// A value on one line, escaped, with what is known of the references in it.
+/// Formats a value on one line, escaped, with the state of its references.
 fn text(item: &Item, value: &Value) -> String {
     let Value::String(text) = value else { return Untrusted::new(value.to_string()).to_string() };
     let mut notes = Vec::new();
@@ -181,7 +181,7 @@ fn text(item: &Item, value: &Value) -> String {
     format!("{quote}{}{quote}{notes}", Untrusted::new(text.as_str()))
 }
 
-/// Whether a text holds a reference, as it was written or as it is shown.
+/// Reports whether a text contains a reference.
 fn refers(text: &str, one: &ReferenceItem) -> bool {
     let wanted = |part: &Part<'_>| match part {
         Part::Variable { name, .. } => one.kind == "variable" && *name == one.name,

@@ -1,4 +1,4 @@
-//! A configured server as `list` and `get` show it.
+//! A configured server as shown by `list` and `get`.
 
 use serde::Serialize;
 use serde_json::{Map, Value};
@@ -8,7 +8,7 @@ use wharf_spec::{HttpForm, Surroundings};
 
 use crate::masked::{self, Reference, Secrets, references};
 
-/// A server as programs see it. Keys of the entry stand beside these, under the names of the reference.
+/// JSON document of a configured server. The entry's own keys are flattened into it.
 #[derive(Debug, Serialize)]
 pub struct Item {
     pub id: String,
@@ -18,17 +18,17 @@ pub struct Item {
     pub line: u32,
     pub state: &'static str,
     pub enabled: bool,
-    /// Whether it is the user's own or was approved.
+    /// True if the server is the user's own or was approved.
     pub approved: bool,
     pub trust: bool,
-    /// Whether another of the same id counts in its place.
+    /// True if another entry of the same id is in effect instead.
     pub shadowed: bool,
     pub command: Value,
     pub args: Value,
     pub url: Value,
     pub env: Value,
     pub headers: Value,
-    /// What else it says.
+    /// Other known keys of the entry.
     #[serde(flatten)]
     pub others: Map<String, Value>,
     pub unknown: Map<String, Value>,
@@ -36,18 +36,18 @@ pub struct Item {
     pub problems: Vec<ProblemItem>,
 }
 
-/// Something an entry refers to.
+/// A reference in an entry.
 #[derive(Debug, Serialize)]
 pub struct ReferenceItem {
     pub kind: &'static str,
     pub name: String,
-    /// Null where that cannot be told without asking somebody.
+    /// Null if this cannot be determined without running another program.
     pub set: Option<bool>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub value: Option<String>,
 }
 
-/// Something wrong, as programs see it.
+/// JSON document of a configuration problem.
 #[derive(Debug, Serialize)]
 pub struct ProblemItem {
     pub code: &'static str,
@@ -60,7 +60,7 @@ pub struct ProblemItem {
     pub fix: Option<String>,
 }
 
-/// Keys that have a member of their own.
+/// Keys with a dedicated member.
 const OWN: [&str; 10] = ["type", "enabled", "disabled", "trust", "command", "args", "url", "env", "headers", "name"];
 
 impl Item {
@@ -93,7 +93,7 @@ impl Item {
         }
     }
 
-    /// What it runs or where it is, on one line; not escaped.
+    /// Returns the command line or URL. Not escaped.
     pub fn target(&self) -> String {
         let words = std::iter::once(&self.command).chain(self.args.as_array().into_iter().flatten());
         let line: Vec<&str> = words.filter_map(Value::as_str).collect();
@@ -102,7 +102,7 @@ impl Item {
     }
 }
 
-/// What is wrong with a server, in the file it stands in.
+/// Returns the problems of a server in the file that defines it.
 pub fn problems<'a>(server: &'a Configured, config: &'a Config) -> impl Iterator<Item = &'a Problem> {
     config.problems.iter().filter(|problem| {
         let is_here = problem.place.as_ref().is_none_or(|place| place.file == server.place.file);
@@ -110,7 +110,7 @@ pub fn problems<'a>(server: &'a Configured, config: &'a Config) -> impl Iterator
     })
 }
 
-/// How a server stands, in a word.
+/// Returns the state of a server as a word.
 pub fn state(server: &Configured, config: &Config) -> &'static str {
     match server.approval {
         _ if server.described.is_err() => "broken",
@@ -122,7 +122,7 @@ pub fn state(server: &Configured, config: &Config) -> &'static str {
     }
 }
 
-/// Whether another of the same id counts in its place.
+/// Reports whether another entry of the same id is in effect instead.
 pub fn is_shadowed(server: &Configured, config: &Config) -> bool {
     config.server(server.name.as_str()).is_some_and(|counts| counts.place != server.place)
 }
@@ -131,7 +131,7 @@ fn is_approved(server: &Configured) -> bool {
     matches!(server.approval, Approval::NotNeeded | Approval::Approved(_))
 }
 
-/// How it is reached; of a broken one, what its keys hint at.
+/// Returns the transport. For an invalid entry, derives it from the keys present.
 fn transport(server: &Configured) -> Option<&'static str> {
     match server.described.as_ref().map(|described| &described.reach) {
         Ok(Reach::Stdio(_)) => Some("stdio"),
@@ -171,7 +171,7 @@ impl ProblemItem {
     }
 }
 
-/// How bad something is, in a word.
+/// Returns the severity as a word.
 pub fn severity(severity: Severity) -> &'static str {
     match severity {
         Severity::Warning => "warning",

@@ -27,13 +27,13 @@ Examples:
   wharf list --probe
   wharf list --json | jq -r '.items[] | select(.state == \"broken\") | .id'")]
 pub struct Args {
-    /// Which layers to show
+    /// Layers to show
     #[arg(long, short, value_enum, default_value_t = Shown::Effective)]
     scope: Shown,
-    /// Connect to each and say in a line how it is
+    /// Connect to each server and show its status in one line
     #[arg(long, conflicts_with_all = ["json", "reveal"])]
     probe: bool,
-    /// Show secrets in clear
+    /// Show secrets in clear text
     #[arg(long)]
     reveal: bool,
     /// Write one JSON document instead of text
@@ -43,11 +43,11 @@ pub struct Args {
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 enum Shown {
-    /// All of them
+    /// All layers
     Effective,
-    /// The project's
+    /// The project's configuration
     Project,
-    /// Your own
+    /// Your own configuration
     #[value(alias = "user")]
     Global,
 }
@@ -56,7 +56,7 @@ enum Shown {
 struct ListDocument {
     schema: u32,
     items: Vec<Item>,
-    /// What is wrong with files, and not with one server.
+    /// Problems of files rather than of single servers.
     problems: Vec<ProblemItem>,
 }
 
@@ -85,7 +85,7 @@ pub async fn run(args: &Args, session: &Session) -> Outcome {
     Ok(Ending::Fine)
 }
 
-/// The servers of a scope by their ids, each before those it replaces.
+/// Returns the servers of a scope sorted by id, each effective entry before those it replaces.
 fn in_scope(config: &Config, scope: Shown) -> Vec<&Configured> {
     let is_in = |server: &&Configured| match scope {
         Shown::Effective => true,
@@ -93,12 +93,12 @@ fn in_scope(config: &Config, scope: Shown) -> Vec<&Configured> {
         Shown::Global => server.layer.source() == "global",
     };
     let mut servers: Vec<&Configured> = config.servers.iter().chain(&config.beside).filter(is_in).collect();
-    // Stable, so that what counts stays first.
+    // The sort is stable, so that effective entries stay first.
     servers.sort_by(|one, other| one.name.cmp(&other.name));
     servers
 }
 
-/// What costs a server; the rest was told when the configuration was read.
+/// Warns about errors that disable a server. Other problems were reported when the configuration was loaded.
 fn tell_problems(session: &Session, config: &Config, items: &[Item]) {
     let is_shown = |id: &str| items.iter().any(|item| item.id == id);
     let costs = config.problems.iter().filter(|problem| problem.severity == Severity::Error);

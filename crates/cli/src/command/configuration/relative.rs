@@ -1,5 +1,5 @@
-//! Relative paths in an entry that goes into the user's own configuration, where they would lead somewhere else than
-//! where they were typed.
+//! Handles relative paths in an entry for the user's own configuration, where they would no longer be relative to the
+//! current directory.
 
 use std::path::{Path, PathBuf};
 
@@ -11,11 +11,11 @@ use wharf_terminal::scope::Scope;
 use wharf_terminal::session::Session;
 use wharf_terminal::style::{NAME, paint};
 
-/// The `cwd` of a server that starts in whichever project it is used in.
+/// A `cwd` that starts the server in the current project's directory.
 const PROJECT: &str = "${project}";
 
-/// Makes an entry for the user's own configuration mean what it means here: a relative program or directory becomes
-/// absolute, and for relative paths among the arguments the project's directory is offered to start in.
+/// Adapts relative paths of an entry for the user's own configuration: makes a relative program or directory absolute,
+/// and offers to start the server in the project directory if arguments are relative paths.
 pub async fn settle(session: &Session, scope: Scope, name: &str, entry: &mut Map<String, Value>) {
     if scope != Scope::Global {
         return;
@@ -61,7 +61,7 @@ fn listed(found: &[String]) -> String {
     shown.join(", ")
 }
 
-/// The arguments that are relative paths, alone or as the value of an option.
+/// Returns the arguments that are relative paths, standalone or as the value of an option.
 fn relative_arguments(entry: &Map<String, Value>, here: &Path) -> Vec<String> {
     let arguments = entry.get("args").and_then(Value::as_array).into_iter().flatten().filter_map(Value::as_str);
     let value = |argument: &'_ str| match argument.split_once('=') {

@@ -20,9 +20,9 @@ Examples:
   wharf remove github
   wharf remove github --scope global")]
 pub struct Args {
-    /// The server
+    /// Name of the server
     id: String,
-    /// Whose configuration it is removed from
+    /// Configuration to remove it from
     #[arg(long, short, value_enum)]
     scope: Option<Scope>,
     /// Write one JSON document instead of text
@@ -38,7 +38,7 @@ struct RemoveDocument<'a> {
     action: &'static str,
     file: String,
     undo: Option<String>,
-    /// Where the entry stands that counts from now on.
+    /// Location of the entry now in effect.
     counts_now: Option<String>,
 }
 
@@ -63,7 +63,8 @@ pub async fn run(args: &Args, session: &Session) -> Outcome {
     Ok(Ending::Fine)
 }
 
-/// Removes what the project's own file has to switch a lower layer's server off, if that is all it says of the id.
+/// Removes an entry in the project's own file that only disables a server of a lower layer. Returns whether there was
+/// one.
 fn remove_switch(args: &Args, session: &Session) -> Result<bool, Failure> {
     let places = &session.configuration.places;
     let Ok(name) = wharf_spec::ServerName::new(&args.id) else { return Ok(false) };
@@ -72,7 +73,7 @@ fn remove_switch(args: &Args, session: &Session) -> Result<bool, Failure> {
         return Ok(false);
     }
     let change = change_file(places, Layer::Project, &path, |text| {
-        // Switching such an entry on is removing it; any other edit is not meant.
+        // Enabling such an entry removes it. Discard any other edit.
         let edited = set_enabled(text, &name, true)?;
         let is_switch = matches!(edited.change, Change::Removed(_));
         Ok(if is_switch { edited } else { Edited { text: text.to_owned(), change: Change::Unchanged } })
@@ -102,7 +103,7 @@ fn remove_switch(args: &Args, session: &Session) -> Result<bool, Failure> {
     Ok(true)
 }
 
-/// The entry that is meant, of all that have the id.
+/// Selects the entry to remove among those with the id.
 fn chosen<'a>(args: &Args, session: &'a Session) -> Result<&'a Configured, Failure> {
     let counts = session.configuration.find(&args.id)?;
     let config = session.configuration.config()?;
@@ -119,7 +120,11 @@ fn chosen<'a>(args: &Args, session: &'a Session) -> Result<&'a Configured, Failu
     Ok(server)
 }
 
-/// Fails for a server that stands in a variable, which nobody can edit.
+/// Fails if a server is defined by the environment variable, which this program cannot edit.
+///
+/// # Errors
+///
+/// Fails with a usage error that names the variable.
 pub fn in_a_file(server: &Configured) -> Result<(), Failure> {
     if server.layer != Layer::Variable {
         return Ok(());
@@ -160,9 +165,9 @@ fn tell(args: &Args, session: &Session, server: &Configured, old: &Value) -> Res
     Ok(())
 }
 
-/// How it comes back; there is no command for files that no scope writes.
+/// Returns the command that restores the entry. `None` for files that no scope writes.
 fn undo(server: &Configured, old: &Value) -> Option<String> {
-    // Whoever types it agrees to it, and nobody has looked at this one.
+    // Running the undo command would approve the entry, and this one has not been reviewed.
     if matches!(server.approval, Approval::Needed | Approval::Changed) {
         return None;
     }

@@ -11,7 +11,7 @@ Examples:
   wharf schema > wharf.schema.json
   wharf schema | jq '.\"$defs\".server.properties | keys'")]
 pub struct Args {
-    /// Accepted for the sake of habit: it is JSON anyway
+    /// Accepted for consistency; the output is always JSON
     #[arg(long, help_heading = "Output")]
     json: bool,
 }

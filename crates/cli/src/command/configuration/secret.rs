@@ -32,19 +32,19 @@ pub struct Args {
 
 #[derive(Debug, Subcommand)]
 enum Action {
-    /// Keep a secret: asked for unseen, or read from the standard input
+    /// Store a secret, prompted for without echo or read from stdin
     #[command(after_help = "Example:\n  wharf secret set github")]
     Set {
-        /// What to call it: letters, digits, _, . and -
+        /// Name of the secret: letters, digits, _, . and -
         name: String,
     },
-    /// Show the names of the secrets that are kept
+    /// List the names of the stored secrets
     #[command(visible_alias = "ls", after_help = "Example:\n  wharf secret list")]
     List,
-    /// Forget a secret
+    /// Delete a secret
     #[command(visible_alias = "rm", after_help = "Example:\n  wharf secret remove github")]
     Remove {
-        /// What it is called
+        /// Name of the secret
         name: String,
     },
 }
@@ -64,7 +64,11 @@ pub async fn run(args: &Args, session: &Session) -> Outcome {
     Ok(Ending::Fine)
 }
 
-/// Where secrets are kept: beside the user's own configuration, or by whatever keeps them for it.
+/// Opens the secret store: next to the user's configuration file, or backed by the configured `secretCommand`.
+///
+/// # Errors
+///
+/// Fails if there is no directory to store secrets in, or if the configuration cannot be read.
 pub fn store(session: &Session) -> Result<SecretStore, Failure> {
     let configuration = &session.configuration;
     let user = &configuration.places.user;

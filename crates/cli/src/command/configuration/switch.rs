@@ -20,7 +20,7 @@ Examples:
   wharf disable github
   wharf enable github")]
 pub struct Args {
-    /// The server
+    /// Name of the server
     id: String,
     /// Write one JSON document instead of text
     #[arg(long, help_heading = "Output")]
@@ -38,7 +38,7 @@ struct SwitchDocument<'a> {
     undo: String,
 }
 
-/// Which way a server is switched.
+/// Direction of the switch.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Switch {
     On,
@@ -80,7 +80,7 @@ fn run(args: &Args, switch: Switch, session: &Session) -> Outcome {
     Ok(Ending::Fine)
 }
 
-/// Where the file cannot be changed, another layer can switch the server off all the same.
+/// Adds a hint: if the file cannot be changed, the project's configuration can still disable the server.
 fn instead(failure: Failure, server: &Configured, switch: Switch) -> Failure {
     let failure = failure.about(server.name.as_str());
     match (switch, server.layer) {
@@ -102,7 +102,7 @@ fn switch_in(
     Ok(matches!(change, Change::Replaced(_) | Change::Removed(_) | Change::Added))
 }
 
-/// Takes away what higher layers say against a server, and says in which files.
+/// Enables a server in the higher layers that disable it. Returns the changed files.
 fn free(session: &Session, server: &Configured) -> Result<Vec<PathBuf>, Failure> {
     let mut files = Vec::new();
     for layered in &session.configuration.config()?.layers {

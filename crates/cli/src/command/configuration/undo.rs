@@ -1,11 +1,11 @@
-//! Commands that take back what a command did.
+//! Commands that undo a change.
 
 use serde_json::{Map, Value};
 use wharf_spec::ServerName;
 
 use crate::masked::{self, Secrets};
 
-/// The command that writes an entry again. Secrets are not repeated: it then says where they belong.
+/// Returns the command that writes an entry again. Secrets are masked, with a note to fill them in.
 pub fn undo_by_json(name: &ServerName, entry: &Map<String, Value>, flags: &str) -> String {
     let shown = masked::entry(entry, Secrets::Masked);
     let is_whole = shown == masked::entry(entry, Secrets::Revealed);
@@ -15,7 +15,7 @@ pub fn undo_by_json(name: &ServerName, entry: &Map<String, Value>, flags: &str) 
     format!("wharf add-json {} {}{flags}{note}", quoted(name.as_str()), quoted(&json))
 }
 
-/// A word for a shell.
+/// Quotes a word for the shell.
 pub fn quoted(word: &str) -> String {
     shlex::try_quote(word).map_or_else(|_| "…".to_owned(), std::borrow::Cow::into_owned)
 }

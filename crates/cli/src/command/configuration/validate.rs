@@ -25,7 +25,7 @@ Examples:
   wharf validate team.yaml
   wharf validate --json | jq -r '.items[] | \"\\(.file):\\(.line): \\(.message)\"'")]
 pub struct Args {
-    /// The file to look at; every layer when absent
+    /// File to check; default: every layer
     file: Option<PathBuf>,
     /// Write one JSON document instead of text
     #[arg(long, help_heading = "Output")]
@@ -78,7 +78,7 @@ pub async fn run(args: &Args, session: &Session) -> Outcome {
     Ok(if is_bad { Ending::Told(Kind::Usage) } else { Ending::Fine })
 }
 
-/// One file and nothing else.
+/// Returns places that contain only one file.
 fn alone(session: &Session, file: &Path) -> Places {
     Places {
         project: session.configuration.places.project.clone(),
@@ -93,7 +93,8 @@ fn found(config: &Config) -> impl Iterator<Item = &Path> {
     config.layers.iter().filter(|layered| layered.found).map(|layered| layered.file.as_path())
 }
 
-/// What was wrong when it was read, what cannot be expanded, and rules that say nothing; by place.
+/// Collects the problems found while loading, the references that cannot be resolved and the invalid rules, sorted by
+/// location.
 fn everything_wrong(session: &Session, config: &Config) -> Vec<Problem> {
     let used = config.servers.iter().filter(|server| server.admission() == Admission::Enabled);
     let unresolved = used.flat_map(|server| unresolved(session, config, server));
@@ -105,12 +106,12 @@ fn everything_wrong(session: &Session, config: &Config) -> Vec<Problem> {
     problems
 }
 
-/// What cannot be expanded. Secrets are taken to be there: asking for one may run a program.
+/// Returns the references that cannot be resolved. Secrets are assumed to exist, because reading one may run a program.
 fn unresolved(session: &Session, config: &Config, server: &Configured) -> Vec<Problem> {
     let secrets = |_: &str| Ok("secret".to_owned());
     let (around, places) = (&session.surroundings, &session.configuration.places);
     let with = Resolving { around, settings: &config.settings, secrets: &secrets, places };
-    // What is wrong with the entry itself was told when it was read.
+    // Problems of the entry itself were reported when it was loaded.
     if server.described.is_err() {
         return Vec::new();
     }
@@ -135,7 +136,7 @@ fn bad_rules(config: &Config) -> Vec<Problem> {
     policy.problems().iter().map(problem).collect()
 }
 
-/// The problems under the files they are in.
+/// Formats problems grouped by file.
 fn grouped(session: &Session, problems: &[Problem]) -> String {
     let mut text = String::new();
     let mut last: Option<&Path> = None;

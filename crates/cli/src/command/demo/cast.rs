@@ -1,4 +1,4 @@
-//! The three servers of the tour.
+//! The three demo servers of the tour.
 
 use std::ffi::OsString;
 use std::sync::Arc;
@@ -13,35 +13,35 @@ use wharf_terminal::failure::Failure;
 use wharf_terminal::services::ServiceArgs;
 use wharf_terminal::session::Session;
 
-/// A variable that no server may see.
+/// An environment variable that no server may see.
 pub const SECRET: &str = "WHARF_DEMO_SECRET";
 
-/// A name here, and the only revision the server is to speak, if any.
+/// Name of each server, and the only revision it speaks, if restricted.
 const PARTS: [(&str, Option<&str>); 3] = [("north", None), ("east", Some("2025-11-25")), ("west", Some("2024-11-05"))];
 
-/// Who answers what a server asks.
+/// Source of the answers to a server's questions.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Answers {
     Tour,
     Person,
 }
 
-/// What the tour says for itself; everything else has a default.
+/// The tour's own answer. The other fields have defaults.
 const OWN_ANSWER: &str = "email=ada@harbour.example";
 
 pub struct Cast<'a> {
     pub session: &'a Session,
     pub answers: Answers,
-    /// What servers asked.
+    /// Records the questions of the servers.
     pub overheard: Overheard,
     services: Services,
-    /// Empty until everybody is there.
+    /// Empty until all servers are connected.
     pub servers: Vec<Connection>,
     pub cancellations: Arc<Cancellations>,
     pub program: OsString,
 }
 
-/// Counts the cancellations that go out.
+/// Counts the cancellations sent.
 #[derive(Default)]
 pub struct Cancellations(AtomicUsize);
 
@@ -77,7 +77,11 @@ impl<'a> Cast<'a> {
         })
     }
 
-    /// Connects everybody in parallel.
+    /// Connects to all servers in parallel.
+    ///
+    /// # Errors
+    ///
+    /// Fails if a connection fails.
     pub async fn assemble(&mut self) -> Result<(), Failure> {
         let mut arriving = JoinSet::new();
         for (position, (name, revision)) in PARTS.into_iter().enumerate() {
@@ -111,7 +115,7 @@ impl<'a> Cast<'a> {
         StdioSpec { program: self.program.clone(), args, ..StdioSpec::default() }
     }
 
-    /// As any command connects, with a secret in the surroundings and an ear for cancellations.
+    /// Returns the usual connect options, plus a secret in the environment and a tap that counts cancellations.
     pub fn options(&self, name: &str) -> ConnectOptions {
         let mut options = self.session.connect_options(name);
         options.surroundings.env.push((SECRET.into(), "do not tell".into()));
@@ -120,17 +124,17 @@ impl<'a> Cast<'a> {
         options
     }
 
-    /// The one that speaks every revision.
+    /// Returns the server that speaks every revision.
     pub fn north(&self) -> &Connection {
         &self.servers[0]
     }
 
-    /// The one that crashes in the end.
+    /// Returns the server that crashes later.
     pub fn east(&self) -> &Connection {
         &self.servers[1]
     }
 
-    /// The oldest.
+    /// Returns the server with the oldest revision.
     pub fn west(&self) -> &Connection {
         &self.servers[2]
     }

@@ -1,4 +1,4 @@
-//! The scenes in which a server has something to say: a question, a change, how its work gets on.
+//! Scenes with messages from the server: a question, a change notification, the status of a task.
 
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
@@ -13,15 +13,15 @@ use super::tour::Scene;
 use wharf_terminal::content::resource_text;
 
 const TIDE: &str = "harbour://tide";
-/// How long a change may take to be told.
+/// Timeout for a change notification.
 const PATIENCE: Duration = Duration::from_secs(10);
 
-/// Keeps what servers ask, for the scene to show.
+/// Records the questions of servers, for the scene to show.
 #[derive(Clone, Default)]
 pub struct Overheard(Arc<Mutex<Vec<String>>>);
 
 impl Overheard {
-    /// Listens to whoever answers questions.
+    /// Wraps the elicitor of these services so that its questions are recorded.
     pub fn among(mut services: Services) -> (Self, Services) {
         let overheard = Self::default();
         if let Some(person) = services.elicitation.take() {
@@ -72,7 +72,7 @@ pub async fn question(cast: &Cast<'_>) -> Scene {
     Ok(lines)
 }
 
-/// In the newest revision and in the oldest, which have different ways to do it.
+/// Watches a resource with the newest and the oldest revision, which subscribe differently.
 pub async fn watch(cast: &Cast<'_>) -> Scene {
     let mut lines = Vec::new();
     for server in [cast.north(), cast.west()] {

@@ -1,4 +1,4 @@
-//! Many servers as one: one of them lazy, one not there, one that crashes and comes back, all under rules.
+//! A host with several servers: a lazy one, a missing one and one that crashes and restarts, with permission rules.
 
 use wharf::policy::{Action, Rule, RuleOrigin, SourcedRule, Standing};
 use wharf::spec::{ServerEntry, ServerName, ServerSpec, StdioSpec};
@@ -10,7 +10,7 @@ use super::tour::Scene;
 use wharf_terminal::style::{NAME, QUIET, paint};
 
 pub async fn servers(cast: &Cast<'_>) -> Scene {
-    // Heard here, what goes wrong is not logged as well: the scene shows it.
+    // Subscribing to the events keeps errors out of the log: the scene shows them.
     let (host, _events) = start(cast).await?;
     let played = play(&host).await;
     host.close().await;

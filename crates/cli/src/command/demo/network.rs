@@ -1,4 +1,4 @@
-//! The demo server over HTTP: stateless, in a session, and in the old form with a stream beside it.
+//! The demo server over HTTP: stateless, with a session, and with the older HTTP+SSE transport.
 
 use std::io::{self, BufRead, BufReader};
 use std::process::{Child, Command, Stdio};
@@ -14,7 +14,7 @@ use wharf_terminal::content::text_view;
 use wharf_terminal::failure::{Failure, render};
 use wharf_terminal::style::{NAME, QUIET, paint};
 
-/// What the server is told to speak, and what that must come to.
+/// Name, arguments of the server, and the expected transport.
 const FORMS: [(&str, &[&str], Transport); 3] = [
     ("stateless", &["--http", "127.0.0.1:0"], Transport::StreamableHttp),
     ("session", &["--http", "127.0.0.1:0", "--revision", "2025-11-25"], Transport::StreamableHttp),
@@ -44,7 +44,7 @@ pub async fn forms(cast: &Cast<'_>) -> Scene {
     Ok(lines)
 }
 
-/// A tool that wants an argument repeated in a header, so that who stands between can see it.
+/// Calls a tool that requires an argument to be repeated in a header, where intermediaries can read it.
 async fn customs(connection: &Connection) -> Result<String, String> {
     let answer = ask(connection, "clear_customs", r#"{"region":"north"}"#).await?;
     let text = text_view(&answer.content);
@@ -62,7 +62,7 @@ async fn dial(cast: &Cast<'_>, name: &str, url: Url) -> Result<Connection, Strin
     Ok(connection)
 }
 
-/// A demo server that listens on this machine, until its input ends.
+/// A demo server on a local port, which exits when its stdin closes.
 struct Background {
     child: Child,
     url: Url,
@@ -88,7 +88,7 @@ impl Background {
         .await
     }
 
-    /// Ends its input and waits until it is gone.
+    /// Closes the server's stdin and waits for its exit.
     async fn end(mut self) -> io::Result<()> {
         drop(self.child.stdin.take());
         blocking(move || self.child.wait()).await.map(drop)

@@ -1,8 +1,8 @@
-//! What is left of the processes there were, by looking at `/proc`.
+//! Finds leftover processes in `/proc`.
 
 use std::fs;
 
-/// Those of the given processes that still exist, and every child of this one.
+/// Returns the given processes that still exist, and all children of this process.
 pub fn left_over(known: &[i32]) -> Vec<i32> {
     let mut left: Vec<i32> =
         known.iter().copied().filter(|pid| fs::exists(format!("/proc/{pid}")).unwrap_or(false)).collect();
@@ -19,7 +19,7 @@ fn children() -> Vec<i32> {
     pids.filter(|pid| parent(*pid).is_some_and(|parent| Some(parent) == ours)).collect()
 }
 
-/// The fourth field of `stat`; the second, a name in parentheses, may hold anything.
+/// Reads the fourth field of `stat`. The second field, a name in parentheses, can contain any character.
 fn parent(pid: i32) -> Option<i32> {
     let stat = fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
     let (_, fields) = stat.rsplit_once(')')?;

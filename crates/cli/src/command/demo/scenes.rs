@@ -1,4 +1,4 @@
-//! The scenes where all goes well. Each does one thing, checks it, and gives the lines to show for it.
+//! Scenes without failures. Each performs one step, checks it, and returns the lines to show.
 
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
@@ -16,7 +16,7 @@ use wharf_terminal::content::{resource_text, text_view};
 use wharf_terminal::failure::render;
 use wharf_terminal::style::{NAME, QUIET, paint};
 
-/// How many calls go out at once, and how long each takes.
+/// Number of parallel calls and the duration of each.
 const CALLS: u32 = 16;
 const EACH: Duration = Duration::from_millis(300);
 
@@ -25,7 +25,7 @@ pub async fn connect(cast: &mut Cast<'_>) -> Scene {
     Ok(cast.servers.iter().map(arrival).collect())
 }
 
-/// The revision agreed on, and the steps on the way to it.
+/// Formats the negotiated revision and the connection steps.
 fn arrival(server: &Connection) -> String {
     let steps = server.trace().steps.iter().map(|step| {
         let detour = if step.outcome == StepOutcome::Detour { " (declined)" } else { "" };
@@ -124,7 +124,11 @@ pub async fn read(cast: &Cast<'_>) -> Scene {
     ])
 }
 
-/// Calls a tool with JSON that is known to be fine.
+/// Calls a tool with the given JSON arguments.
+///
+/// # Errors
+///
+/// Returns the text of the error if the arguments are not JSON or the call fails.
 pub async fn ask(server: &Connection, tool: &str, arguments: &str) -> Result<ToolResult, String> {
     server.call_tool(tool, &raw(arguments)?, CallOptions::default()).await.map_err(told)
 }
@@ -133,7 +137,7 @@ pub fn raw(json: &str) -> Result<Raw, String> {
     Raw::parse(json.to_owned()).map_err(|error| error.to_string())
 }
 
-/// The text of an answer on one line.
+/// Returns the text of a result on one line.
 pub fn shown(answer: &ToolResult) -> String {
     Untrusted::new(text_view(&answer.content)).shortened(200).to_string()
 }

@@ -1,4 +1,4 @@
-//! The steps of the tour, shown as they happen and kept for the document.
+//! The steps of the tour, printed as they run and collected for the JSON document.
 
 use std::time::Instant;
 
@@ -11,7 +11,7 @@ use wharf_terminal::session::Session;
 use wharf_terminal::style::{BAD, GOOD, HEADING, QUIET, paint};
 use wharf_terminal::table::wrap;
 
-/// What a scene has to show, line by line and escaped, or what went wrong.
+/// Result of a scene: escaped lines to show, or the error.
 pub type Scene = Result<Vec<String>, String>;
 
 pub struct Tour<'a> {
@@ -41,7 +41,11 @@ impl<'a> Tour<'a> {
         Self { session, began: Instant::now(), steps: Vec::new() }
     }
 
-    /// Plays one scene; says whether it went well. Fails only when nobody watches any more.
+    /// Runs one scene and returns whether it succeeded.
+    ///
+    /// # Errors
+    ///
+    /// Fails only if the output cannot be written.
     pub async fn step(
         &mut self,
         name: &'static str,
@@ -67,7 +71,11 @@ impl<'a> Tour<'a> {
         Ok(ok)
     }
 
-    /// Says how it all went.
+    /// Prints the summary and returns whether all steps succeeded.
+    ///
+    /// # Errors
+    ///
+    /// Fails if the output cannot be written.
     pub fn finish(self) -> Result<bool, Failure> {
         let success = self.steps.iter().all(|step| step.ok);
         if self.session.console.manner.json {

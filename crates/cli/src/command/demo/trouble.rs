@@ -1,4 +1,4 @@
-//! The scenes where something goes wrong on purpose.
+//! Scenes with deliberate failures.
 
 use std::sync::Arc;
 
@@ -19,7 +19,7 @@ pub async fn error(cast: &Cast<'_>) -> Scene {
     Ok(vec![format!("fail  →  error: {}", shown(&answer))])
 }
 
-/// Drops a call after its first sign of life.
+/// Drops a call after its first progress update.
 pub async fn cancel(cast: &Cast<'_>) -> Scene {
     let sent_before = cast.cancellations.sent();
     let begun = Arc::new(Notify::new());

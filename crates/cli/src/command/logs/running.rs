@@ -1,4 +1,4 @@
-//! The last lines of a server that a running `wharf` holds, for where there is no log of it.
+//! Fetches the last stderr lines of a server from a running `wharf`, for servers without a log file.
 
 use serde_json::{Value, json};
 use wharf::Voice;
@@ -7,7 +7,7 @@ use super::tail::Entry;
 use wharf_terminal::control::Remote;
 use wharf_terminal::session::Session;
 
-/// What the server wrote last; nothing where nobody holds it.
+/// Returns the last stderr lines of the server. Empty if no running `wharf` has it.
 pub async fn ask(session: &Session, id: &str) -> Vec<Entry> {
     let Some(mut remote) = Remote::find(session).await else { return Vec::new() };
     let Ok(known) = remote.call("mcp.get", json!({ "id": id })).await else { return Vec::new() };

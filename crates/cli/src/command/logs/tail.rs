@@ -1,4 +1,4 @@
-//! Reading log files to their end, again and again, while others write them and set them aside.
+//! Follows log files while other processes write and rotate them.
 
 use std::collections::BTreeMap;
 use std::fs::File;
@@ -8,24 +8,24 @@ use std::path::{Path, PathBuf};
 
 use wharf::{LogLine, Voice, log_file_name};
 
-/// One line, and whose it is.
+/// One log line and its server.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Entry {
-    /// Empty where it is not known.
+    /// Empty if unknown.
     pub time: String,
     pub server: String,
     pub voice: Voice,
     pub text: String,
 }
 
-/// The log files of one server or of all, as far as they have been read.
+/// Read positions in the log files of one server or of all.
 pub struct Tails {
     folder: PathBuf,
     only: Option<String>,
     tails: BTreeMap<String, Tail>,
 }
 
-/// The servers that have a log.
+/// Returns the servers that have a log file, sorted.
 pub fn servers_in(folder: &Path) -> Vec<String> {
     let Ok(files) = std::fs::read_dir(folder) else { return Vec::new() };
     let names = files.flatten().filter_map(|file| file.file_name().into_string().ok());
@@ -39,7 +39,7 @@ impl Tails {
         Self { folder, only, tails: BTreeMap::new() }
     }
 
-    /// What has been added since, by time. The first time that is everything there is.
+    /// Returns the lines added since the last call, sorted by time. The first call returns all lines.
     pub fn more(&mut self) -> Vec<Entry> {
         let servers = self.only.clone().map_or_else(|| servers_in(&self.folder), |only| vec![only]);
         let mut entries = Vec::new();
@@ -65,13 +65,13 @@ impl Entry {
     }
 }
 
-/// One log file. It is kept open, so that what was written before it was set aside is read to its end.
+/// One log file. It stays open, so that after a rotation the old file is read to its end.
 struct Tail {
     path: PathBuf,
     file: Option<File>,
-    /// A line whose end has not come yet.
+    /// Bytes of an incomplete last line.
     begun: Vec<u8>,
-    /// The generation before has been read.
+    /// True once the rotated file was read.
     has_begun: bool,
 }
 
@@ -87,7 +87,7 @@ impl Tail {
             older.push(".1");
             let _ = File::open(older).and_then(|mut file| file.read_to_end(&mut bytes));
         }
-        // What cannot be read now is looked for again the next time.
+        // Ignore errors: the next call tries again.
         let _ = self.read(&mut bytes);
         let whole = bytes.iter().rposition(|byte| *byte == b'\n').map_or(0, |end| end + 1);
         self.begun = bytes.split_off(whole);
@@ -100,7 +100,7 @@ impl Tail {
             if is_same(file, &self.path)? {
                 return Ok(());
             }
-            // Between the two something may have been added.
+            // Read lines added between the read and the check.
             file.read_to_end(bytes)?;
         }
         let file = self.file.insert(File::open(&self.path)?);

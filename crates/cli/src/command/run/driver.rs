@@ -1,4 +1,4 @@
-//! One run, from what was said to its end: what happens is shown, what others ask is answered.
+//! Drives one run to its end: prints its events and answers control requests.
 
 use std::sync::Arc;
 
@@ -15,14 +15,14 @@ use wharf_terminal::errands::Errands;
 use wharf_terminal::failure::{Failure, Outcome};
 use wharf_terminal::fleet::{Fleet, Look};
 
-/// A run, and whoever follows it.
+/// A run with its output and control socket.
 pub struct Driver<'a> {
     fleet: &'a Fleet<'a>,
     chat: Chat<'a>,
     control: Option<Control>,
-    /// What others have asked for, and takes its time.
+    /// Control requests in progress.
     errands: Errands<'a, ()>,
-    /// Nothing once it is over.
+    /// `None` once the run is over.
     under_way: Option<UnderWay>,
 }
 
@@ -31,13 +31,13 @@ struct UnderWay {
     show: Show,
 }
 
-/// How a run is shown.
+/// Output format of a run.
 enum Show {
     Text(Text),
     Events(Events),
 }
 
-/// What happened.
+/// An event of the driver's loop.
 enum News {
     Run(Option<RunEvent>),
     Ordered(Order),
@@ -45,7 +45,11 @@ enum News {
 }
 
 impl<'a> Driver<'a> {
-    /// Says something to the model.
+    /// Starts a run with the given message.
+    ///
+    /// # Errors
+    ///
+    /// Fails if the run cannot start or the output cannot be written.
     pub fn begin(
         fleet: &'a Fleet<'a>,
         mut chat: Chat<'a>,
@@ -57,7 +61,11 @@ impl<'a> Driver<'a> {
         Ok(Self { fleet, chat, control, errands: Errands::default(), under_way: Some(UnderWay { run, show }) })
     }
 
-    /// Goes on until the run is over. Dropped before, the run is cancelled, and its servers are told.
+    /// Processes events until the run is over. Dropping the future cancels the run and its pending calls.
+    ///
+    /// # Errors
+    ///
+    /// Fails if the run fails or the output cannot be written.
     pub async fn live(mut self) -> Outcome {
         loop {
             match self.next().await {
@@ -65,13 +73,13 @@ impl<'a> Driver<'a> {
                 News::Run(Some(event)) => self.heard(&event)?,
                 News::Run(None) => return Err(Failure::other("the run was lost on the way")),
                 News::Ordered(order) => self.ordered(order),
-                // Whoever asked was told.
+                // The task has sent the reply itself.
                 News::Errand => {}
             }
         }
     }
 
-    /// Says what happened; deciding what to do about it is `live`'s.
+    /// Waits for the next event. `live` decides how to handle it.
     async fn next(&mut self) -> News {
         tokio::select! {
             biased;
@@ -112,12 +120,12 @@ impl<'a> Driver<'a> {
 }
 
 impl Drop for Driver<'_> {
-    /// What is still under way is withdrawn: servers hear of it, and what was said is saved, before anything is closed.
+    /// Cancels a run in progress: pending calls are cancelled and the conversation is saved before anything closes.
     fn drop(&mut self) {
         let Some(UnderWay { run, show }) = self.under_way.take() else { return };
         let mut show = Some(show);
         self.chat.last_word(Some(run), move |event| {
-            // Nobody is left to be told of what cannot be shown.
+            // Ignore output errors: the command is ending.
             let _ = match event {
                 RunEvent::Ended(ending) => show.take().map_or(Ok(()), |show| show.over(ending).map(|_| ())),
                 event => show.as_mut().map_or(Ok(()), |show| show.event(event)),
@@ -152,7 +160,7 @@ impl Show {
     }
 }
 
-/// The next event of a run; never, where there is none.
+/// Returns the next event of a run. Never resolves without a run.
 async fn next_of(under_way: &mut Option<UnderWay>) -> Option<RunEvent> {
     match under_way {
         Some(under_way) => under_way.run.next().await,

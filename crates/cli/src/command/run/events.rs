@@ -1,4 +1,4 @@
-//! A run for programs: a document on a line for each event. docs/agent.md has the contract.
+//! Prints a run as JSON documents, one event per line. docs/agent.md has the contract.
 
 use std::sync::Arc;
 
@@ -18,7 +18,7 @@ use wharf_terminal::fleet::Fleet;
 
 const SCHEMA: u32 = 1;
 
-/// Writes one run.
+/// Writes the events of one run.
 pub struct Events {
     console: Arc<Console>,
     registry: Arc<Registry>,
@@ -32,7 +32,7 @@ struct Line<'a> {
     event: Event<'a>,
 }
 
-/// What happened, as it is written. Texts are raw; JSON escapes them.
+/// A run event as written. Texts are raw; JSON escapes them.
 #[derive(Serialize)]
 #[serde(tag = "event", rename_all = "snake_case")]
 enum Event<'a> {
@@ -53,7 +53,7 @@ enum Event<'a> {
     Ended { ending: &'a str, text: &'a str, usage: Usage, error: Option<Told<'a>> },
 }
 
-/// A part of a result. Of a picture, what it is and how large.
+/// A part of a result. For an image, only its type and size.
 #[derive(Serialize)]
 #[serde(tag = "type", rename_all = "snake_case")]
 enum Content<'a> {
@@ -62,7 +62,11 @@ enum Content<'a> {
 }
 
 impl Events {
-    /// Writes that it begins.
+    /// Writes the first event.
+    ///
+    /// # Errors
+    ///
+    /// Fails if the output cannot be written.
     pub fn begin(
         console: Arc<Console>,
         registry: Arc<Registry>,
@@ -118,7 +122,11 @@ impl Events {
         self.write(told)
     }
 
-    /// Writes how it ended, which is all there is to tell.
+    /// Writes the last event.
+    ///
+    /// # Errors
+    ///
+    /// Fails if the output cannot be written.
     pub fn over(self, ending: &Ending) -> Outcome {
         let failure = failure(ending);
         let error = failure.as_ref().map(Failure::told);
@@ -132,7 +140,7 @@ impl Events {
     }
 }
 
-/// The tool that is called.
+/// Returns the called tool.
 fn named(event: &RunEvent) -> Option<&str> {
     match event {
         RunEvent::CallBegun { tool, .. } => Some(tool),

@@ -1,22 +1,22 @@
-//! What a run has cost, and what the model said last.
+//! Cost of a run, and the model's last text.
 
 use serde::Serialize;
 use wharf_agent::RunEvent;
 
 use wharf_terminal::chat::Chat;
 
-/// Sums over a run.
+/// Totals of a run.
 pub struct Spent {
-    /// `provider/model`.
+    /// Model name, as `provider/model`.
     pub model: String,
-    /// The name the conversation is saved under.
+    /// Id of the saved conversation.
     pub conversation: Option<String>,
-    /// What the model said since it was last asked.
+    /// Text of the model since the last request.
     pub text: String,
     pub usage: Usage,
 }
 
-/// Tokens and requests, for documents.
+/// Token and request counts for documents.
 #[derive(Debug, Clone, Copy, Default, Serialize)]
 pub struct Usage {
     pub requests: u32,

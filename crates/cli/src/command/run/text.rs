@@ -1,4 +1,4 @@
-//! A run for people: the answer on stdout, a line for each call on stderr.
+//! Prints a run for people: the answer on stdout, one line per call on stderr.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -15,17 +15,17 @@ use wharf_terminal::console::Console;
 use wharf_terminal::failure::{Failure, chain};
 use wharf_terminal::style::{BAD, GOOD, NAME, QUIET, paint};
 
-/// The most of arguments, results and notes that a line shows.
+/// Maximum characters of arguments, results and notes on a line.
 const LONGEST: usize = 200;
 
-/// Shows one run.
+/// Prints one run.
 pub struct Text {
     console: Arc<Console>,
     registry: Arc<Registry>,
     spent: Spent,
-    /// The calls under way: id, tool and arguments, escaped.
+    /// Pending calls: id, and the escaped tool name with arguments.
     calls: Vec<(String, String)>,
-    /// Whether what was written last has not ended its line.
+    /// True if the last output did not end with a line break.
     open: bool,
 }
 
@@ -53,7 +53,11 @@ impl Text {
         Ok(())
     }
 
-    /// What it has cost.
+    /// Prints the totals.
+    ///
+    /// # Errors
+    ///
+    /// Fails if the output cannot be written.
     pub fn over(mut self) -> Result<(), Failure> {
         self.end_line()?;
         let Usage { requests, input, output, cached } = self.spent.usage;
@@ -86,7 +90,7 @@ impl Text {
         self.calls.push((id.to_owned(), format!("{name} {}", short(arguments))));
     }
 
-    /// `▸ git.status {} → ok 12 ms`.
+    /// Prints a line such as `▸ git.status {} → ok 12 ms`.
     fn called(&mut self, id: &str, report: &CallReport) -> Result<(), Failure> {
         self.end_line()?;
         let at = self.calls.iter().position(|(other, _)| other == id);
@@ -105,7 +109,8 @@ impl Text {
     }
 }
 
-/// What a tool said went wrong: all of it, since a denial ends with the rule that would allow it.
+/// Returns the error text of a tool. Allows four times the usual length, because a denial ends with the rule that would
+/// allow the call.
 fn words(content: &[ResultBlock]) -> String {
     let texts = content.iter().filter_map(|block| match block {
         ResultBlock::Text(text) => Some(text.trim()),

@@ -1,4 +1,4 @@
-//! What a running `wharf` knows of the servers.
+//! Fetches the status of the servers from a running `wharf`.
 
 use serde_json::{Value, json};
 use wharf_config::Config;
@@ -10,15 +10,15 @@ use wharf_terminal::session::Session;
 use wharf_terminal::status::gathered::Row;
 use wharf_terminal::status::show::table;
 
-/// What it said: the same twice, as it came and as it is shown.
+/// A status response, both as received and as rows.
 pub struct Said {
     pid: u32,
     items: Vec<Value>,
     rows: Vec<Row>,
 }
 
-/// Asks a running `wharf` about these servers, or all. Nothing where there is none, or where it does not hold all of them:
-/// a run may have been given only some.
+/// Asks a running `wharf` for these servers, or for all. Returns `None` if none is running, or if it does not manage
+/// all of them: `wharf run --server` uses only some.
 pub async fn ask(session: &Session, config: &Config, ids: &[String]) -> Option<Said> {
     let mut remote = Remote::find(session).await?;
     let mut listed = remote.call("mcp.list", json!({})).await.ok()?;

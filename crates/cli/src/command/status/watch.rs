@@ -1,4 +1,4 @@
-//! `wharf status --watch`: the table, redrawn as things change, and the configuration followed as it is edited.
+//! `wharf status --watch`: redraws the table on every change and follows the configuration files.
 
 use std::time::{Duration, SystemTime};
 
@@ -17,25 +17,29 @@ use wharf_terminal::status::gathered::Row;
 use wharf_terminal::status::show::{StatusItem, document, item, line, table};
 use wharf_terminal::style::{QUIET, paint};
 
-/// How often ages are shown anew.
+/// Redraw interval, so that ages stay current.
 const EVERY: Duration = Duration::from_secs(1);
 
-/// Everything that is watched.
+/// State of the watch.
 struct Watching<'a> {
     session: &'a Session,
     fleet: Fleet<'a>,
-    /// Lines of the table on the screen.
+    /// Number of table lines on the screen.
     drawn: usize,
 }
 
-/// What happened.
+/// An event of the watch loop.
 enum News {
     Heard(Option<Heard>),
     Configured,
     Time,
 }
 
-/// Stays until somebody ends it.
+/// Runs until interrupted.
+///
+/// # Errors
+///
+/// Fails if the host cannot start, or when the watch ends.
 pub async fn watch(session: &Session, ids: &[String]) -> Outcome {
     let reader = session.configuration.reader.clone();
     let read = tokio::task::spawn_blocking(|| Watch::new(reader)).await;
@@ -66,7 +70,7 @@ async fn next(session: &Session, events: &mut Events, configs: &mut mpsc::Receiv
     }
 }
 
-/// A change, for programs.
+/// JSON document of a change.
 #[derive(Serialize)]
 #[serde(tag = "event", rename_all = "snake_case")]
 enum Change<'a> {
@@ -86,7 +90,7 @@ impl Watching<'_> {
         self.fleet.rows()
     }
 
-    /// Where everything stands at first.
+    /// Prints the initial state.
     fn begin(&mut self) -> Result<(), Failure> {
         let (console, rows) = (&self.session.console, self.rows());
         match (console.manner.json, console.width()) {
@@ -96,7 +100,7 @@ impl Watching<'_> {
         }
     }
 
-    /// The table in the place of the one before.
+    /// Redraws the table in place.
     fn draw(&mut self) -> Result<(), Failure> {
         let width = self.session.console.width();
         let text = table(&self.rows(), width);
@@ -121,7 +125,7 @@ impl Watching<'_> {
         self.show(|row| server.as_ref().is_none_or(|server| server.as_str() == row.id))
     }
 
-    /// Shows the rows that have changed, or all of them on a terminal.
+    /// Prints the rows that changed; on a terminal, redraws the table.
     fn show(&mut self, has_changed: impl Fn(&Row) -> bool) -> Result<(), Failure> {
         let console = &self.session.console;
         if !console.manner.json && console.width().is_some() {
@@ -136,7 +140,7 @@ impl Watching<'_> {
         Ok(())
     }
 
-    /// Makes what is configured now what the host keeps.
+    /// Applies the changed configuration to the host.
     async fn reload(&mut self) -> Result<(), Failure> {
         let reloaded = self.fleet.reload(Look::Noticed).await?;
         self.tell(&reloaded)
@@ -149,7 +153,7 @@ impl Watching<'_> {
         }
         for problem in &reloaded.news {
             console.warn(Untrusted::new(problem.as_str()));
-            // The table on the screen is not the last thing on it any more.
+            // The table is no longer the last output on the screen.
             self.drawn = 0;
         }
         if console.width().is_some() {

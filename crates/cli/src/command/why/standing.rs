@@ -1,4 +1,4 @@
-//! What can be told of a server before anything is started: where it stands, who approved it, what it refers to.
+//! Checks that need no connection: location, approval and references of a server.
 
 use std::time::Duration;
 
@@ -12,10 +12,10 @@ use wharf_terminal::nearest::suggestion;
 use wharf_terminal::probe::{Broken, Code, STDIO, Step, StepState};
 use wharf_terminal::session::Session;
 
-/// A step, and what is broken there, if anything is.
+/// A step, and the failure if there is one.
 pub type Checked = (Step, Option<Broken>);
 
-/// Where it stands, what it replaces, and whether it can be read.
+/// Checks the location and the validity of the entry.
 pub fn placed(server: &Configured, config: &Config, _: &Session) -> Checked {
     let detail = format!("{} ({})", server.place, server.layer.source());
     let evidence = beside(server, config).chain(warnings(server, config));
@@ -30,7 +30,7 @@ pub fn placed(server: &Configured, config: &Config, _: &Session) -> Checked {
             let failure = Failure::usage(text).about(server.name.as_str()).hint(fix);
             (step, Some(Broken { code: Code::ConfigBroken, failure }))
         }
-        // One that is not approved is no better for being switched on.
+        // Approval comes first: enabling an unapproved server does not make it usable.
         Ok(_) if !server.enabled && matches!(server.approval, Approval::NotNeeded | Approval::Approved(_)) => {
             (failed(step).evidence(["it is switched off".to_owned()]), barred(server, Code::ConfigDisabled))
         }
@@ -38,7 +38,7 @@ pub fn placed(server: &Configured, config: &Config, _: &Session) -> Checked {
     }
 }
 
-/// Others of that name, which do not count.
+/// Lists other entries of that name, which are not in effect.
 fn beside<'a>(server: &'a Configured, config: &'a Config) -> impl Iterator<Item = String> + 'a {
     config.beside.iter().filter(|other| other.name == server.name).map(|other| {
         let place = escaped(&other.place.to_string());
@@ -57,7 +57,7 @@ fn warnings<'a>(server: &'a Configured, config: &'a Config) -> impl Iterator<Ite
     config.problems.iter().filter(of_this).map(|problem| escaped(&told(problem)))
 }
 
-/// Whether somebody has agreed to it. Nothing of it is expanded before, since a secret may take a program to find.
+/// Checks the approval. References are not expanded before it, because reading a secret may run a program.
 pub fn approval(server: &Configured, _: &Config, _: &Session) -> Checked {
     let (state, detail, code) = match server.approval {
         Approval::NotNeeded => (StepState::Ok, "not needed: it is your own", None),
@@ -68,7 +68,7 @@ pub fn approval(server: &Configured, _: &Config, _: &Session) -> Checked {
     (Step::new("approval", state, detail), code.and_then(|code| barred(server, code)))
 }
 
-/// What it refers to, and whether that is there; never its value.
+/// Checks that the referenced variables are set. Never shows values.
 pub fn references(server: &Configured, _: &Config, session: &Session) -> Checked {
     let references = server.described.as_ref().map(|described| described.references()).unwrap_or_default();
     let unset = references.iter().find_map(|reference| match &reference.to {
@@ -109,7 +109,7 @@ fn shown(reference: &Reference, around: &Surroundings) -> String {
     }
 }
 
-/// There is no server of that name; perhaps a file that cannot be read has it.
+/// Returns the report for an unknown server. A file that cannot be read may define it.
 pub fn missing(id: &str, config: &Config) -> Report {
     let unreadable =
         config.problems.iter().find(|problem| problem.severity == Severity::Error && problem.server.is_none());

@@ -1,4 +1,4 @@
-//! From an answer to `resources/read` to bytes that may be used.
+//! Validation of the result of `resources/read`.
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
@@ -7,16 +7,16 @@ use wharf_wire::{ReadResult, ResourceContents, Sha256, SkillFile};
 
 use super::{BYTES, SkillError};
 
-/// A file of a skill. Untrusted, whether or not a digest vouches for it.
+/// A file of a skill. Untrusted, whether verified by a digest or not.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SkillContent {
-    /// Its bytes.
+    /// Content of the file.
     pub bytes: Vec<u8>,
-    /// What the server says it is.
+    /// Type of the file according to the server.
     pub mime_type: Option<String>,
 }
 
-/// The one file an answer holds, if it is what was promised. `room` is what it may weigh at most.
+/// Returns the one file in a result after verification. `room` is its maximum size.
 pub(super) fn only(
     uri: &str,
     answer: ReadResult,
@@ -42,7 +42,7 @@ pub(super) fn only(
     Ok(SkillContent { bytes, mime_type })
 }
 
-/// Decodes no more than there is room for.
+/// Decodes base64, unless the result would exceed `room`.
 fn decoded(uri: &str, blob: &str, promise: Option<&SkillFile>, room: u64) -> Result<Vec<u8>, SkillError> {
     let least = (blob.len() as u64 / 4 * 3).saturating_sub(2);
     if least > room {
@@ -54,7 +54,7 @@ fn decoded(uri: &str, blob: &str, promise: Option<&SkillFile>, room: u64) -> Res
     STANDARD.decode(blob).map_err(|error| SkillError::content(uri, &error.to_string()))
 }
 
-/// Size first, because it is cheaper; both have to agree (SEP-2640, verification on read).
+/// Compares the size first, because it is cheaper. Both size and digest must match (SEP-2640, verification on read).
 fn verify(promise: &SkillFile, bytes: &[u8]) -> Result<(), SkillError> {
     if bytes.len() as u64 != promise.size {
         return Err(size_differs(promise, &bytes.len().to_string()));

@@ -1,57 +1,57 @@
-//! How loading a skill can fail. Whatever the reason, nothing of it was given out.
+//! Errors of loading a skill. No content is returned on error.
 
 use super::shown;
 use crate::error::CallError;
 
-/// Why a skill, or a file of one, is not to be had.
+/// The reason a skill or one of its files cannot be loaded.
 #[derive(Debug, Clone, thiserror::Error)]
 #[non_exhaustive]
 pub enum SkillError {
-    /// There is no answer to verify.
+    /// The request failed.
     #[error(transparent)]
     Call(#[from] CallError),
-    /// What the server sent is not what its entry promised.
+    /// The content does not match the entry.
     #[error("the skill is not what its entry says: {0}")]
     Mismatch(Mismatch),
-    /// The entry lists no such file, so it was not asked for.
+    /// The entry does not list the file. It was not requested.
     #[error("the skill has no file `{path}`")]
     Unlisted {
-        /// What was asked for; escaped.
+        /// The requested path, escaped.
         path: String,
     },
-    /// The answer is no file.
+    /// The result is not a file.
     #[error("`{uri}` cannot be used: {problem}")]
     Content {
-        /// The file; escaped.
+        /// The file, escaped.
         uri: String,
-        /// What is wrong with it; escaped.
+        /// Description of the problem, escaped.
         problem: String,
     },
-    /// More files than a skill may have. Nothing was read.
+    /// The skill exceeds the maximum number of files. No file was read.
     #[error("the skill has {count} files, more than {limit}")]
     TooManyFiles {
-        /// How many it lists.
+        /// Number of listed files.
         count: usize,
-        /// How many it may have.
+        /// Maximum number of files.
         limit: usize,
     },
-    /// More bytes than a skill may have.
+    /// The skill exceeds the maximum size.
     #[error("the skill is too large: more than {limit} bytes")]
     TooLarge {
-        /// How many it may have.
+        /// Maximum size in bytes.
         limit: u64,
     },
-    /// The skill was loaded from another server, and a skill reads only from its own.
+    /// The skill was loaded from another server. Its files can only be read from that server.
     #[error("the skill is from server `{expected}` and cannot read from `{found}`")]
     OtherServer {
-        /// Where it is from.
+        /// Server the skill was loaded from.
         expected: String,
-        /// Where the read would have gone.
+        /// Server of the rejected read.
         found: String,
     },
 }
 
-/// What differed. All of it is escaped and shortened.
+/// A difference between entry and content. All fields are escaped and shortened.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("the {what} of `{uri}` is {found}, not {expected}")]
 pub struct Mismatch {
@@ -59,15 +59,15 @@ pub struct Mismatch {
     pub uri: String,
     /// `size`, `digest`, or the field of the front matter.
     pub what: String,
-    /// What the entry says.
+    /// Value in the entry.
     pub expected: String,
-    /// What came.
+    /// Value found.
     pub found: String,
 }
 
 impl SkillError {
-    /// Whether the server's entry and its files disagree: it may have changed the skill, so that its current entry is
-    /// worth fetching and has to be approved anew.
+    /// Reports whether the entry and the files disagree. The server may have changed the skill: its current entry has
+    /// to be fetched and approved again.
     pub fn is_mismatch(&self) -> bool {
         matches!(self, Self::Mismatch(_) | Self::Unlisted { .. })
     }

@@ -1,8 +1,7 @@
-//! The head of a `SKILL.md`: found, read, and held against what the entry says of it.
+//! Front matter of a `SKILL.md`: extracted, parsed and compared with the entry.
 //!
-//! The reader takes the YAML that people write there and nothing that could surprise: no anchors, no aliases, no tags, no
-//! directives, one document, and bounds on size, depth and number of values. Plain words mean what the core schema of
-//! YAML 1.2 says.
+//! The parser accepts a safe subset of YAML: no anchors, aliases, tags or directives, one document, and bounds on size,
+//! depth and number of values. Plain scalars follow the core schema of YAML 1.2.
 
 use granit_parser::{Event, Options, Parser, ScalarStyle};
 use serde_json::{Map, Number, Value};
@@ -10,11 +9,11 @@ use wharf_wire::{Bounds, Skill};
 
 use super::SkillError;
 
-/// Bytes of a front matter.
+/// Maximum bytes of a front matter.
 const SIZE: usize = 64 << 10;
-/// Lists and mappings open at once.
+/// Maximum nesting of lists and mappings.
 const DEPTH: usize = 32;
-/// Values in all, the ends of lists and mappings counted with them.
+/// Maximum parser events, including the ends of lists and mappings.
 const NODES: usize = 4096;
 
 /// Compares the front matter of a `SKILL.md` with the entry, field by field (SEP-2640, frontmatter verification).
@@ -37,7 +36,7 @@ fn first_difference<'a>(expected: &'a Map<String, Value>, found: &'a Map<String,
     })
 }
 
-/// Equality as data: `1` and `1.0` are one number, as they are in JSON.
+/// Compares values as data: `1` and `1.0` are equal, as in JSON.
 fn same(one: &Value, other: &Value) -> bool {
     match (one, other) {
         (Value::Number(one), Value::Number(other)) => one == other || one.as_f64() == other.as_f64(),
@@ -52,7 +51,7 @@ fn same(one: &Value, other: &Value) -> bool {
     }
 }
 
-/// What stands between the first line, which is `---`, and the next such line.
+/// Returns the text between the first line, which must be `---`, and the next such line.
 fn find(text: &str) -> Result<&str, &'static str> {
     let text = text.strip_prefix('\u{feff}').unwrap_or(text);
     let mut lines = text.split_inclusive('\n');
@@ -101,7 +100,7 @@ struct Reader {
     root: Option<Value>,
 }
 
-/// A list or a mapping that is still open.
+/// An open list or mapping.
 enum Open {
     List(Vec<Value>),
     Fields { fields: Map<String, Value>, key: Option<String> },

@@ -1,12 +1,12 @@
-//! What to call skills that share a name.
+//! Labels for skills that share a name.
 
 use std::collections::{HashMap, HashSet};
 
 use wharf_spec::Untrusted;
 use wharf_wire::Skill;
 
-/// A label for each skill of one listing, no two alike: its name, or where others have the same name also the directory
-/// above it, or where that is not enough the whole URI. Escaped, for people; the URI stays what identifies a skill.
+/// Returns a unique label for each skill of one listing: its name, or if that is ambiguous also the parent directory,
+/// or the whole URI of its directory. Labels are escaped and for display; the URI identifies a skill.
 pub fn skill_labels(skills: &[Skill]) -> Vec<String> {
     let tiers = [name, name_and_parent, whole].map(|tier| skills.iter().map(tier).collect::<Vec<_>>());
     let counts = tiers.each_ref().map(|labels| tally(labels));
@@ -40,7 +40,7 @@ fn tally<'a>(labels: &[&'a str]) -> HashMap<&'a str, usize> {
     counts
 }
 
-/// Entries that even share their URI are told apart by a number.
+/// Appends a number to labels of entries with the same URI.
 fn numbered(taken: &mut HashSet<String>, label: String) -> String {
     let mut candidate = label.clone();
     let mut number = 2;

@@ -1,8 +1,8 @@
-//! Skills a server serves (`io.modelcontextprotocol/skills`, SEP-2640): listed, and loaded when somebody asks.
+//! Skills of a server (`io.modelcontextprotocol/skills`, SEP-2640): listed, and loaded on request.
 //!
-//! Nothing is read ahead of need: a listing reads no file, loading reads `SKILL.md` alone, and every further file is
-//! read when it is wanted. What is read counts only once it agrees with the entry that a person could approve; a match
-//! proves that the two agree and not that either is to be trusted.
+//! Files are read on demand: listing reads none, loading reads only `SKILL.md`, and every other file is read when
+//! requested. Content is returned only if it matches the entry that the user could approve. A match proves that content
+//! and entry agree, not that either can be trusted.
 
 mod content;
 mod error;
@@ -24,42 +24,41 @@ use crate::error::CallError;
 use crate::flow::{ListKind, Listing, list};
 use crate::options::CallOptions;
 
-/// Files of one skill (SEP-2640, limits).
+/// Maximum files of one skill (SEP-2640, limits).
 const FILES: usize = 512;
-/// Bytes of all files of one skill (SEP-2640, limits).
+/// Maximum bytes of all files of one skill (SEP-2640, limits).
 const BYTES: u64 = 16 << 20;
 
 const SKILLS: ListKind = ListKind { method: "skills/list", key: "skills", what: "skills" };
 
-/// A skill whose `SKILL.md` agrees with its entry. It holds that entry: nothing else of the skill is read than what the
-/// entry lists.
+/// A skill whose `SKILL.md` matches its entry. Only files listed in that entry are read.
 #[derive(Debug)]
 pub struct LoadedSkill {
-    /// What the server that serves it is called here. With the skill's URI it is the skill's identity.
+    /// Configured name of the server. Together with the URI it identifies the skill.
     pub server: String,
-    /// The entry it was loaded from.
+    /// The entry the skill was loaded from.
     pub entry: Skill,
-    /// The whole of `SKILL.md`: untrusted instructions. Its `allowed-tools` grants nothing.
+    /// The content of `SKILL.md`: untrusted instructions. Its `allowed-tools` grants nothing.
     pub text: String,
-    /// Bytes read so far of a skill that lists no sizes.
+    /// Bytes read so far of a skill without listed sizes.
     read: AtomicU64,
 }
 
 impl LoadedSkill {
-    /// Whether digests vouch for what is read. A dynamic skill has none.
+    /// Reports whether the files are verified by digests. A dynamic skill has none.
     pub fn is_verified(&self) -> bool {
         matches!(self.entry.files, SkillFiles::Listed(_))
     }
 }
 
 impl Connection {
-    /// Lists the skills; reads none of their files. An empty list does not mean that the server has none.
+    /// Lists the skills without reading their files. A server may have skills that are not listed.
     pub async fn list_skills(&self) -> Result<Listing<Skill>, CallError> {
         self.gate("skills/list")?;
         list(self, SKILLS).await
     }
 
-    /// The current entry of one skill by the URI of its `SKILL.md`, listed or not.
+    /// Returns the current entry of one skill by the URI of its `SKILL.md`, listed or not.
     pub async fn skill(&self, uri: &str) -> Result<Skill, CallError> {
         self.gate("skills/list")?;
         let params = Raw::of(&serde_json::json!({ "uri": uri }));
@@ -72,10 +71,12 @@ impl Connection {
         Ok(skill)
     }
 
-    /// Loads a skill: reads its `SKILL.md`, and gives it out only if size, digest and front matter are those of the
-    /// entry. For a dynamic skill the front matter alone can be compared.
+    /// Loads a skill: reads its `SKILL.md` and verifies size, digest and front matter against the entry. For a dynamic
+    /// skill only the front matter can be verified.
     ///
-    /// Dropping the future withdraws the read.
+    /// # Cancel safety
+    ///
+    /// Dropping the future cancels the read.
     pub async fn load_skill(&self, skill: &Skill) -> Result<LoadedSkill, SkillError> {
         self.gate("skills/list")?;
         let mut loaded = LoadedSkill {
@@ -92,10 +93,12 @@ impl Connection {
         Ok(loaded)
     }
 
-    /// Reads one file of a loaded skill by its path below the skill's directory, and gives it out only if size and
-    /// digest are those of the entry it was loaded from. What that entry does not list is not asked for.
+    /// Reads one file of a loaded skill by its path below the skill's directory, and verifies size and digest against
+    /// the entry the skill was loaded from. A file that is not listed there is not requested.
     ///
-    /// Dropping the future withdraws the read.
+    /// # Cancel safety
+    ///
+    /// Dropping the future cancels the read.
     pub async fn read_skill_file(&self, skill: &LoadedSkill, path: &str) -> Result<SkillContent, SkillError> {
         if skill.server != self.facts().name {
             return Err(SkillError::OtherServer { expected: skill.server.clone(), found: self.facts().name.clone() });
@@ -126,10 +129,10 @@ impl Connection {
     }
 }
 
-/// What is read for a path.
+/// The file for a path.
 enum Resolved<'a> {
     Listed(&'a SkillFile),
-    /// A URI that no entry promises anything about.
+    /// A URI without a listed size or digest.
     Dynamic(String),
 }
 
@@ -143,7 +146,7 @@ fn resolve<'a>(skill: &'a Skill, path: &str) -> Option<Resolved<'a>> {
     }
 }
 
-/// Both limits show in the entry alone, before anything is read.
+/// Checks both limits using only the entry.
 fn check_limits(skill: &Skill) -> Result<(), SkillError> {
     let SkillFiles::Listed(files) = &skill.files else { return Ok(()) };
     if files.len() > FILES {
@@ -153,7 +156,7 @@ fn check_limits(skill: &Skill) -> Result<(), SkillError> {
     if total > BYTES { Err(SkillError::TooLarge { limit: BYTES }) } else { Ok(()) }
 }
 
-/// A server's text on its way into an error.
+/// Escapes and shortens text from the server for an error.
 fn shown(text: &str) -> String {
     Untrusted::new(text).shortened(120).to_string()
 }

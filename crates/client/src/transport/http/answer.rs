@@ -1,4 +1,4 @@
-//! What comes back: one JSON message, or a stream of events.
+//! Reading of response bodies: one JSON message, or a stream of events.
 
 use std::time::Duration;
 
@@ -12,16 +12,16 @@ use crate::budget::{BudgetExceeded, COUNTED_FROM, Charge, ServerBudget, charged}
 use crate::error::CallError;
 use crate::limits::Limits;
 
-/// How much of what is no answer is worth showing.
+/// Maximum characters of an unexpected body in an error.
 pub(super) const EXCERPT: usize = 120;
-/// What may follow an answer before its stream is closed: little, and soon.
+/// Maximum bytes after the response, and maximum time to wait for them, before the stream is closed.
 const REST_BYTES: usize = 64 << 10;
 const REST_TIME: Duration = Duration::from_millis(250);
 
-/// Bytes of one body that are read before others get their turn.
+/// Bytes of one body that are read before other tasks run.
 const BYTES_PER_TURN: usize = 128 << 10;
 
-/// How an answer is written.
+/// The content type of a response.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Kind {
     Json,
@@ -43,18 +43,17 @@ impl Kind {
     }
 }
 
-/// A stream of events being read.
+/// A reader of an event stream.
 pub(super) struct Events {
     body: Body,
     parser: SseParser,
-    /// The event being read, where it is large.
+    /// Charge for the event being read, if it is large.
     charge: Charge,
     budget: ServerBudget,
     turn: Turn,
 }
 
-/// Bytes of a body that were read since others had their turn: what is always there would otherwise keep a thread of the
-/// runtime.
+/// Bytes read from a body since the last yield. A body that is always ready would otherwise occupy a runtime thread.
 #[derive(Default)]
 struct Turn(usize);
 
@@ -71,26 +70,24 @@ impl Turn {
     }
 }
 
-/// What a stream brought.
+/// The next item of a stream.
 pub(super) enum Piece {
     Event(SseEvent),
-    /// It ended, by itself or because something broke; what can be said of that.
+    /// The stream ended or failed; a description.
     End(String),
     TooLarge,
-    /// There is no room for it.
+    /// The memory budget has no room for the event.
     Discarded(BudgetExceeded),
 }
 
 impl Events {
     pub fn new(body: Body, limits: &Limits, budget: &ServerBudget) -> Self {
-        // An event is a message and a few words around it.
+        // An event is a message plus a small overhead.
         let parser = SseParser::new(limits.message + (4 << 10));
         Self { body, parser, charge: budget.empty(), budget: budget.clone(), turn: Turn::default() }
     }
 
-    /// The next event.
-    ///
-    /// Dropped while it waits, nothing is lost.
+    /// Returns the next event. Cancel-safe.
     pub async fn next(&mut self) -> Piece {
         loop {
             match self.parser.next() {
@@ -116,7 +113,7 @@ impl Events {
         }
     }
 
-    /// Counts an event for as long as its data is held.
+    /// Charges an event to the budget for as long as its data is held.
     fn counted(&mut self, mut event: SseEvent) -> Piece {
         let mut charge = std::mem::replace(&mut self.charge, self.budget.empty());
         if event.data.len() >= COUNTED_FROM {
@@ -128,12 +125,12 @@ impl Events {
         Piece::Event(event)
     }
 
-    /// The name of the last event that had one.
+    /// Returns the id of the last event that had one.
     pub fn last_id(&self) -> Option<&str> {
         self.parser.last_id().filter(|id| !id.is_empty())
     }
 
-    /// How long the server wants to be left alone before the stream is taken up again.
+    /// Returns the delay the server requests before the stream is resumed.
     pub fn retry(&self) -> Option<Duration> {
         self.parser.retry()
     }
@@ -143,13 +140,13 @@ impl Events {
     }
 }
 
-/// Whether an event carries a message; a name that is not known means something else.
+/// Returns the message of an event. Events with an unknown name carry none.
 pub(super) fn message_of(event: SseEvent) -> Option<Bytes> {
     let is_message = event.event.as_deref().is_none_or(|name| name.is_empty() || name == "message");
     (is_message && !event.data.is_empty()).then_some(event.data)
 }
 
-/// The first message that answers something, for whoever reads it without the engine.
+/// Returns the first response in the body, for a caller that reads it without the engine.
 pub(super) async fn first_answer(
     mut response: Response,
     limits: &Limits,
@@ -178,11 +175,11 @@ pub(super) async fn first_answer(
     }
 }
 
-/// Why a body that should be a message is none.
+/// The reason a body could not be collected.
 pub(super) enum NotCollected {
-    /// It broke off; what can be said of that.
+    /// The body was interrupted; a description.
     Broken(String),
-    /// There is too much of it, or of what is held already.
+    /// The body exceeds the size limit or the memory budget.
     Refused(CallError),
 }
 
@@ -201,8 +198,8 @@ impl From<BudgetExceeded> for NotCollected {
     }
 }
 
-/// Everything a body has, counted in the budget while it arrives and for as long as it is held. A body that comes in one
-/// piece is not copied.
+/// Collects a body, charged to the budget while it arrives and for as long as it is held. A body in a single chunk is
+/// not copied.
 pub(super) async fn collect(body: &mut Body, limits: &Limits, budget: &ServerBudget) -> Result<Bytes, NotCollected> {
     let limit = limits.message;
     let Some(first) = body.chunk().await? else { return Ok(Bytes::new()) };
@@ -239,18 +236,18 @@ pub(super) async fn collect(body: &mut Body, limits: &Limits, budget: &ServerBud
     }
 }
 
-/// Whether a message is an answer, rather than something the server says by itself.
+/// Reports whether a message is a response, not a request or notification.
 pub(super) fn answers(message: &[u8]) -> bool {
     scan(message).is_ok_and(|envelope| envelope.method.is_none())
 }
 
-/// The first bytes of what is no answer, escaped.
+/// Returns the first bytes of an unexpected body, escaped.
 pub(super) async fn excerpt(body: &mut Body) -> String {
     let seen = tokio::time::timeout(REST_TIME, body.excerpt(4 * EXCERPT)).await.unwrap_or_default();
     Untrusted::from_bytes(seen.trim_ascii()).shortened(EXCERPT).to_string()
 }
 
-/// Reads what little follows an answer, so that its connection can be used again.
+/// Reads the rest of a body, within bounds, so that its connection can be reused.
 pub(super) async fn finish(mut body: Body) {
     let rest = async {
         let mut read = 0;

@@ -1,4 +1,4 @@
-//! Keeps what requests carry out of whatever is shown: a server may repeat it in an error, a log or a page.
+//! Registers credentials with the redactor: a server may repeat them in an error, a log or a page.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -9,7 +9,7 @@ use wharf_net::{
 };
 use wharf_spec::Redactor;
 
-/// An authorizer whose tokens are confided to a redactor before they are sent.
+/// An authorizer whose tokens are registered with a redactor before they are sent.
 pub(super) struct Confided {
     authorizer: Arc<dyn Authorizer>,
     secrets: Arc<Secrets>,
@@ -17,7 +17,7 @@ pub(super) struct Confided {
 
 struct Secrets {
     redactor: Arc<Redactor>,
-    /// One more than the number of what was last told, which is what most requests carry.
+    /// Serial number of the last registered credentials plus one. Most requests carry the same credentials.
     told: AtomicU64,
 }
 
@@ -56,8 +56,8 @@ impl Authorizer for Confided {
 }
 
 impl Secrets {
-    /// Tells the redactor what is carried, where that is something new. A proof is good for one request only, and is
-    /// left out.
+    /// Registers credentials with the redactor, if they are new. A proof is valid for one request only and is not
+    /// registered.
     fn tell(&self, carried: &Carried) {
         let number = carried.serial.wrapping_add(1);
         if self.told.load(Ordering::Acquire) == number {

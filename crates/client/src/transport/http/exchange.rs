@@ -1,4 +1,4 @@
-//! One call over HTTP: its POST, and whatever brings the answer to it.
+//! One call over HTTP: its POST, and the body or stream that carries the response.
 
 use std::sync::Arc;
 use std::task::Waker;
@@ -22,17 +22,17 @@ use crate::engine::{Channel, Engine, Heard, Left, Nonsense};
 use crate::era::supported_by;
 use crate::error::{CallError, Gone, GoneCause};
 
-/// How often a server that asks for patience is asked again.
+/// Maximum retries if the server asks to retry later.
 const MOST_TRIES: u32 = 5;
-/// Bytes of a refusal that may be a message.
+/// Maximum bytes of an error body that may contain a message.
 const REFUSAL: usize = 64 << 10;
-/// How often a stream that cannot be taken up again is tried for.
+/// Maximum attempts to resume a stream.
 const MOST_RESUMES: u32 = 5;
-/// How long a stream that has brought its answer may take to end before the answer is handed over all the same.
+/// Time to wait for the end of the stream after the response, before the response is delivered regardless.
 const END_OF_STREAM: Duration = Duration::from_millis(5);
-/// How often a quiet stream's call is looked after.
+/// Interval for checking whether the call of a quiet stream is still pending.
 const LOOK: Duration = Duration::from_secs(5);
-/// Bounds of what a server may ask for before a stream is taken up again.
+/// Bounds of the delay a server may request before a stream is resumed.
 const SHORTEST_RETRY: Duration = Duration::from_millis(100);
 const LONGEST_RETRY: Duration = Duration::from_secs(60);
 
@@ -44,15 +44,15 @@ pub(super) struct Exchange {
     pub queued: Option<Queued>,
 }
 
-/// What comes after an attempt.
+/// The next step after an attempt.
 enum Next {
     Done,
-    /// The same once more, after a while.
+    /// Retry after this delay.
     Again(Duration),
 }
 
 impl Exchange {
-    /// Sees the call through to an outcome. Dropped, it closes whatever is open.
+    /// Runs the call to its outcome. Dropping the future closes its connections.
     pub async fn run(mut self) {
         let link = self.link.clone();
         let _room = if self.order.lasts { None } else { link.room.acquire().await.ok() };
@@ -69,7 +69,7 @@ impl Exchange {
             Err(why) => return self.lose(Gone::clone(&why), Left::Never),
         };
         self.departure.note();
-        // Whoever ends the call from now on knows that it may have left; whoever did before was told that it has not.
+        // If the call ends from now on, it counts as possibly sent. If it ended before, it was reported as not sent.
         if !self.is_awaited() {
             return Next::Done;
         }
@@ -86,12 +86,13 @@ impl Exchange {
         match error {
             SendError::NotAuthorized(why) => self.unauthorized(why.clone(), 401, None, String::new()),
             SendError::Redirected { .. } | SendError::RedirectLoop => self.fail(CallError::Protocol(error.to_string())),
-            // A connection that was closed meanwhile. Nobody else asks again for what opens; and twice does no harm.
+            // The connection was closed meanwhile. Requests that open a session are not retried elsewhere, and
+            // repeating them is harmless.
             SendError::Broken(_) if tries == 0 && self.link.dialect.revision().is_none() => {
                 Next::Again(spread(self.link.limits.send_again))
             }
             _ if !error.never_left() => self.lose(trouble::unsent(error), Left::Perhaps),
-            // Nobody has seen it: once more cannot do it twice.
+            // The request was not sent: a retry cannot execute it twice.
             SendError::Refused(_) | SendError::Unresolved { .. } if tries == 0 => {
                 self.departure.take_back();
                 Next::Again(spread(self.link.limits.send_again))
@@ -104,7 +105,7 @@ impl Exchange {
         if response.status.is_success() {
             return self.answered(response, place).await;
         }
-        // What is rare has a place of its own, so that what is not stays small.
+        // Rare paths are boxed, so that the common future stays small.
         match meaning(response.status, self.order.effect, self.is_in_session(place)) {
             Meaning::Login => Box::pin(self.login(response)).await,
             Meaning::Later => Box::pin(self.later(response, tries)).await,
@@ -141,7 +142,8 @@ impl Exchange {
         self.fail(CallError::Protocol(format!("HTTP {status} without an answer{what}")))
     }
 
-    /// Before 2025-03-26 a POST is only taken; the answer comes on the stream. Some servers put it here all the same.
+    /// Handles the reply to a POST before 2025-03-26, where the response comes on the stream. Some servers send it here
+    /// instead.
     async fn taken(&self, mut response: Response, kind: Kind) -> Next {
         if kind == Kind::Json
             && let Ok(body) = collect(&mut response.body, &self.link.limits, &self.link.budget).await
@@ -156,13 +158,13 @@ impl Exchange {
         Next::Done
     }
 
-    /// Reads a stream until it has brought the answer, taking it up again where that can be done.
+    /// Reads a stream until the response arrives, resuming the stream if possible.
     async fn follow(&mut self, mut events: Events, place: &Place) -> Next {
         let channel = if self.order.era == Era::Stateless { Channel::Own } else { Channel::Shared };
         let mut past = Past::default();
         loop {
             let Ok(piece) = tokio::time::timeout(LOOK, events.next()).await else {
-                // Answered elsewhere, or taken back: nothing here is waited for.
+                // Answered elsewhere or cancelled: the stream is no longer needed.
                 if self.is_awaited() {
                     continue;
                 }
@@ -197,8 +199,8 @@ impl Exchange {
         }
     }
 
-    /// Whether a server may say this on the stream. What is asked before a revision is agreed on, and by the rules of the
-    /// stateless era, is never answered by a server with a request (2026-07-28, basic/transports).
+    /// Reports whether the server may send this message on the stream. Before negotiation, a response under the rules
+    /// of the stateless era may not contain requests (2026-07-28, basic/transports).
     fn may_say(&self, message: &[u8]) -> bool {
         if self.order.era == Era::Handshake || self.link.dialect.revision().is_some() {
             return true;
@@ -210,14 +212,14 @@ impl Exchange {
         !asks
     }
 
-    /// Delivers a message. If it is the answer, what ends the stream is read with it where it comes at once: whoever is
-    /// woken finds the connection free.
+    /// Delivers a message. After the response, briefly waits for the end of the stream, so that the woken caller finds
+    /// the connection free.
     async fn deliver_at_end(&self, message: Bytes, channel: Channel, events: &mut Events) -> Result<Heard, Next> {
         let (heard, wakers) = self.deliver(message, channel).await;
         if matches!(heard, Ok(Heard::Answer)) {
             tokio::select! {
                 biased;
-                // The connection is put back by a task of its own, which is given the chance to.
+                // A separate task returns the connection to the pool; yield so that it can run.
                 _ = events.next() => tokio::task::yield_now().await,
                 () = tokio::time::sleep(END_OF_STREAM) => {}
             }
@@ -226,7 +228,7 @@ impl Exchange {
         heard.map_err(|nonsense| self.nonsense(nonsense))
     }
 
-    /// Takes up a stream of the handshake eras where it was cut (2025-11-25, basic/transports): always by GET.
+    /// Resumes an interrupted stream of the handshake era, always by GET (2025-11-25, basic/transports).
     async fn resume(&self, past: &Past, place: &Place, what: &str) -> Result<Events, Next> {
         let last = match &past.last {
             Some(last) if self.order.era == Era::Handshake => last,
@@ -266,8 +268,8 @@ impl Exchange {
         }
     }
 
-    /// Whoever says who we are could not. What was turned away was not carried out, so where that passes by itself the
-    /// call may be made again.
+    /// Handles a failure of the authorizer. The rejected call was not executed, so it may be retried if the failure is
+    /// transient.
     fn unauthorized(&self, why: NotAuthorized, status: u16, challenge: Option<String>, said: String) -> Next {
         if why.may_pass() {
             return self.lose(trouble::not_authorized(why), Left::Never);
@@ -288,7 +290,7 @@ impl Exchange {
         self.fail(CallError::Status { status, detail, retry_after: asked })
     }
 
-    /// 404 in a session: the session is forgotten, unless the message says that it is the method which is not known.
+    /// Handles 404 in a session: the session has expired, unless the message reports an unknown method.
     async fn unknown(&self, mut response: Response, place: &Place) -> Next {
         let body = self.refusal_of(&mut response).await;
         match refusal_in(&body, &self.link.limits) {
@@ -307,7 +309,7 @@ impl Exchange {
         self.lose(trouble::expired(), Left::Perhaps)
     }
 
-    /// A status that is an error. Often the message that says why comes with it.
+    /// Handles an error status, which often comes with a message that gives the reason.
     async fn refused(&self, mut response: Response, place: &Place, tries: u32) -> Next {
         let status = response.status;
         let body = self.refusal_of(&mut response).await;
@@ -321,7 +323,8 @@ impl Exchange {
                 let still_spoken = supported_by(&error).iter().any(|named| named == agreed.as_str());
                 match (still_spoken, tries) {
                     (false, _) => return self.changed(),
-                    // It names what it refuses, and has done nothing: perhaps not all of it is up to date yet.
+                    // The server rejects a revision it lists as supported, and has done nothing: possibly a partial
+                    // upgrade.
                     (true, 0) => return Next::Again(spread(self.link.limits.send_again)),
                     (true, _) => {}
                 }
@@ -330,7 +333,7 @@ impl Exchange {
                 && matches!(status.as_u16(), 400 | 404 | 405)
                 && error.code != code::UNSUPPORTED_REVISION
             {
-                // Perhaps it speaks the older form: then the status says more than the message.
+                // The server may only speak the older transport: the status is then more useful than the message.
                 let message = Untrusted::new(error.message.as_str());
                 let detail = format!("{} (code {})", message.shortened(200), error.code);
                 return self.fail(CallError::Status { status: status.as_u16(), detail, retry_after: None });
@@ -344,14 +347,14 @@ impl Exchange {
         self.fail(CallError::Status { status: status.as_u16(), detail: shown, retry_after: None })
     }
 
-    /// The server no longer speaks the revision that was agreed on; whoever connects again learns what it does speak.
+    /// Handles a server that no longer speaks the negotiated revision. The next connection negotiates again.
     fn changed(&self) -> Next {
         tracing::warn!("the server no longer speaks the revision that was agreed on");
         self.engine.lose_turned_away(Some(self.order.id), trouble::changed());
         Next::Done
     }
 
-    /// Delivers the one message there is.
+    /// Delivers the only message of the response.
     async fn conclude(&self, message: Bytes, channel: Channel) -> Next {
         match self.deliver(message, channel).await.0 {
             Ok(_) => Next::Done,
@@ -359,7 +362,7 @@ impl Exchange {
         }
     }
 
-    /// Delivers a message, a large one when its turn comes. Who is to be woken is woken with what is given.
+    /// Delivers a message; a large one on the low-priority thread. The returned value wakes the callers when dropped.
     async fn deliver(&self, message: Bytes, channel: Channel) -> (Result<Heard, Nonsense>, Woken) {
         let (engine, id) = (Arc::clone(&self.engine), self.order.id);
         let delivered = self.link.budget.work(message.len(), move || {
@@ -374,12 +377,12 @@ impl Exchange {
         Next::Done
     }
 
-    /// Whether it belongs to a session that the server has named.
+    /// Reports whether the request belongs to a session named by the server.
     fn is_in_session(&self, place: &Place) -> bool {
         place.id.is_some() && self.order.era == Era::Handshake && !self.order.opens
     }
 
-    /// Whether the call still has no outcome.
+    /// Reports whether the call is still pending.
     fn is_awaited(&self) -> bool {
         self.engine.time_left(self.order.id).is_some()
     }
@@ -396,7 +399,7 @@ impl Exchange {
 }
 
 impl Drop for Exchange {
-    /// An exchange that ends without an outcome, with its runtime or by a panic, leaves nobody waiting.
+    /// Ends the call if the exchange ends without an outcome, by a panic or with its runtime.
     fn drop(&mut self) {
         if self.link.form == Form::Streamable && self.is_awaited() {
             self.lose(trouble::cut("what was to bring the answer has ended"), Left::Perhaps);
@@ -404,7 +407,7 @@ impl Drop for Exchange {
     }
 }
 
-/// Whoever has an answer, woken when this is dropped: an exchange that is ended between the two must not keep it.
+/// Wakers of calls with an outcome, woken on drop. An exchange that is aborted in between must still wake them.
 #[derive(Default)]
 struct Woken(Vec<Waker>);
 
@@ -414,35 +417,36 @@ impl Drop for Woken {
     }
 }
 
-/// Whether a body answers something, and does not only say that the message was taken.
+/// Reports whether a body is a response, not only an acknowledgement.
 fn is_answer(body: &Bytes) -> bool {
     scan(body).is_ok_and(|found| found.method.is_none() && (found.result.is_some() || found.error.is_some()))
 }
 
-/// The error a body carries, if it is a message that does.
+/// Returns the error in a body, if it is an error response.
 fn refusal_in(body: &Bytes, limits: &crate::limits::Limits) -> Option<RpcError> {
     let envelope = scan(body).ok().filter(|envelope| envelope.method.is_none())?;
     RpcError::view(envelope.error?.copy(body), &limits.bounds).ok()
 }
 
-/// Servers on the TypeScript SDK 1 that were started anew say 400 instead of 404 of a session they do not know.
+/// Reports whether an error means an unknown session. Restarted servers on the TypeScript SDK 1 return 400 instead of
+/// 404.
 fn means_no_session(status: StatusCode, error: &RpcError) -> bool {
     status == StatusCode::BAD_REQUEST && error.code == -32000 && error.message.to_ascii_lowercase().contains("session")
 }
 
 impl HttpLink {
-    /// The events of a stream, within the limits and the budget.
+    /// Returns a reader for the events of a stream, within the limits and the budget.
     pub fn events(&self, body: Body) -> Events {
         Events::new(body, &self.limits, &self.budget)
     }
 
-    /// A GET for a stream: a new one, or one to be taken up after an event.
+    /// Creates a GET for a stream: a new one, or one resumed after an event.
     pub fn stream_request(&self, place: &Place, after: Option<&str>) -> Request {
         let mut headers = self.headers.listening(self.dialect.revision());
         if let Some(id) = &place.id {
             headers.insert(SESSION, id.clone());
         }
-        // A name that a header cannot carry is as good as none.
+        // Ignore an id that a header cannot contain.
         if let Some(last) = after.and_then(|last| last.parse().ok()) {
             headers.insert(LAST_EVENT, last);
         }

@@ -1,4 +1,4 @@
-//! The link to a server over HTTP: each message is a request of its own, and each request a task of its own.
+//! The link to a server over HTTP: each message is its own request, and each request its own task.
 
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, OnceLock, Weak};
@@ -26,26 +26,26 @@ use crate::transport::{Opening, keep_time};
 pub(super) struct HttpLink {
     me: Weak<HttpLink>,
     pub net: Net,
-    /// Where the server is, as its owner says.
+    /// Configured address of the server.
     pub home: Url,
-    /// What is said of it, for whoever shows an address.
+    /// The server's spec, used to display addresses.
     pub spec: HttpSpec,
     pub form: Form,
     pub headers: Headers,
     pub limits: Limits,
-    /// What this server may have in memory.
+    /// Memory budget of this server.
     pub budget: ServerBudget,
     pub dialect: Arc<dyn Dialect>,
     pub session: Session,
     pub tasks: Tasks,
     engine: OnceLock<Weak<Engine>>,
-    /// Requests that may be under way at once, as each may take a connection of its own.
+    /// Limits concurrent requests, as each may use its own connection.
     pub room: Semaphore,
-    /// Bytes of messages that have not been answered yet.
+    /// Bytes of messages that wait to be sent or for the response headers.
     queued: AtomicUsize,
     refusing: AtomicBool,
     look: Notify,
-    /// Whether it is known if the server has a stream of its own.
+    /// True once it is known if the server offers its own stream.
     pub heard: watch::Sender<bool>,
 }
 
@@ -82,19 +82,19 @@ impl HttpLink {
         self.tasks.runtime()
     }
 
-    /// The engine, unless the connection is gone.
+    /// Returns the engine, unless the connection is gone.
     pub fn engine(&self) -> Option<Arc<Engine>> {
         self.engine.get().and_then(Weak::upgrade)
     }
 
-    /// Ends calls whose time is up, as long as the link is there.
+    /// Expires calls while the link exists.
     pub fn keep_time(&self, engine: &Arc<Engine>) {
         let Some(link) = self.me.upgrade() else { return };
         let clock = Clock(engine.clone());
         self.tasks.upkeep(async move { keep_time(&clock.0, &link.look).await });
     }
 
-    /// Takes nothing more.
+    /// Stops accepting messages.
     pub fn refuse(&self) {
         self.refusing.store(true, Ordering::Release);
     }
@@ -103,18 +103,17 @@ impl HttpLink {
         self.refusing.load(Ordering::Acquire)
     }
 
-    /// Says what is left to be said, leaves the session, and ends everything that is under way.
+    /// Sends pending messages, ends the session, and ends all tasks.
     pub async fn leave(&self) {
         self.tasks.abort_calls();
-        // Withdrawals are on their way, and before 2025-03-26 need the stream; a server that does not take them is not
-        // waited for.
+        // Cancellations are being sent and before 2025-03-26 need the stream. The wait for them is bounded.
         let _ = tokio::time::timeout(self.limits.stop_grace / 2, self.tasks.all_said()).await;
         let _ = tokio::time::timeout(self.limits.stop_grace / 2, self.part()).await;
         self.tasks.abort_all();
         self.tasks.idle().await;
     }
 
-    /// The revision a request is sent under, and so the era.
+    /// Returns the era and revision under which a request is sent.
     pub fn era_of(&self, method: &str) -> (Era, Option<Revision>) {
         match self.dialect.revision() {
             Some(revision) => (revision.era(), Some(revision)),
@@ -140,7 +139,7 @@ impl HttpLink {
 
     fn mention(&self, body: Bytes, queued: Queued) -> Ticket {
         if &body[..] == INITIALIZED.as_bytes() {
-            // From here on: whatever is asked next must not overtake it.
+            // From here on: later requests must not overtake it.
             self.session.hold();
             self.tasks.word(async move {
                 queued.link.greet().await;
@@ -171,7 +170,7 @@ impl Link for HttpLink {
 
     fn abandon(&self, id: u64) -> bool {
         self.tasks.abort_call(id);
-        // Only the stateless era takes a closed stream for a withdrawal, and knows no other.
+        // Only in the stateless era does closing the stream cancel the call, and there is no other way.
         self.form == Form::Streamable && self.is_stateless()
     }
 
@@ -184,7 +183,7 @@ impl Link for HttpLink {
     }
 }
 
-/// Whoever keeps the time. Without it, no call would ever run out of any.
+/// Guard of the task that expires calls. If that task ends, calls would never time out, so the connection is closed.
 struct Clock(Arc<Engine>);
 
 impl Drop for Clock {

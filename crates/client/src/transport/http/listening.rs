@@ -1,4 +1,4 @@
-//! The stream on which a server of the handshake eras says what nobody asked for.
+//! The stream for requests and notifications from a server of the handshake era.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -15,31 +15,31 @@ use super::trouble;
 use crate::engine::Engine;
 use crate::error::{Gone, GoneCause};
 
-/// A stream that ends sooner is not opened again at once.
+/// A stream that ends sooner is not reopened at once.
 const SHORT_LIVED: Duration = Duration::from_secs(5);
-/// Bounds of the wait before it is opened again.
+/// Bounds of the delay before the stream is reopened.
 const SHORTEST_WAIT: Duration = Duration::from_millis(100);
 const LONGEST_WAIT: Duration = Duration::from_secs(60);
 
-/// How an attempt to listen ended.
+/// The outcome of one attempt to listen.
 enum Ended {
     /// The server offers no such stream, or the connection is gone.
     ForGood,
-    /// It was there and is not any more, after having said something or nothing.
+    /// The stream ended. `spoke` reports whether it carried messages.
     Cut { asked: Option<Duration>, spoke: bool },
-    /// It could not be opened.
+    /// The stream could not be opened.
     Failed,
 }
 
 impl HttpLink {
-    /// Waits until the server's own stream is open, if it has one: some servers ask on it what a call needs, and forget
-    /// the question where nobody listens (the TypeScript SDK 1).
+    /// Waits until the server's own stream is open, if it has one. Some servers send requests on it during a call, and
+    /// lose them if no stream is open (the TypeScript SDK 1).
     pub async fn listening(&self) {
         let mut heard = self.heard.subscribe();
         let _ = tokio::time::timeout(self.limits.resume, heard.wait_for(|heard| *heard)).await;
     }
 
-    /// Begins to listen, as long as the session lasts.
+    /// Starts to listen, for as long as the session lasts.
     pub fn listen(self: &Arc<Self>) {
         let place = self.session.current().filter(|_| !self.is_refusing());
         let (link, engine) = (self.clone(), self.engine());
@@ -53,7 +53,7 @@ struct Listening {
     engine: Arc<Engine>,
     place: Arc<Place>,
     last: Option<String>,
-    /// It has been open.
+    /// True if the stream has been open before.
     opened: bool,
 }
 
@@ -69,7 +69,7 @@ impl Listening {
             };
             failures = if fine { 0 } else { failures + 1 };
             let patience = self.link.limits.resume.saturating_mul(1 << failures.saturating_sub(1).min(6));
-            // What the server asks for is enough while it keeps the stream; one that fails is asked for less often.
+            // The requested delay applies while the stream works; after repeated failures the backoff is the minimum.
             let wait = if failures > 1 { asked.unwrap_or_default().max(patience) } else { asked.unwrap_or(patience) };
             tokio::time::sleep(wait.clamp(SHORTEST_WAIT, LONGEST_WAIT)).await;
         }
@@ -90,25 +90,25 @@ impl Listening {
         match response.status {
             status if status.is_success() && Kind::of(&response.headers) == Kind::Events => {
                 if self.opened && self.last.is_none() {
-                    // Nothing says where it was cut, so something may have been said meanwhile.
+                    // Without an event id the stream cannot be resumed, so messages may have been missed.
                     self.link.dialect.have_missed();
                 }
                 self.opened = true;
                 self.read(self.link.events(response.body)).await
             }
-            // Where there has been a stream, the session is forgotten; elsewhere there is just nothing to GET.
+            // After a working stream, 404 means an expired session; otherwise the server has no such stream.
             StatusCode::NOT_FOUND if self.opened && self.place.id.is_some() => {
                 self.link.expired(&self.place);
                 Ended::ForGood
             }
             status if status.is_server_error() => Ended::Failed,
-            // 405 is how a server says that it offers none; whatever else it says, it is not asked again.
+            // 405 means that the server offers no stream. Any other status is also final.
             _ => Ended::ForGood,
         }
     }
 
-    /// Nobody is known there any more: then nothing else will be taken either, and whoever connects again logs in. Somebody
-    /// who may not listen may do other things, and an outage of those who say who we are passes.
+    /// Handles an authorization failure. If a login is required, the connection ends. A missing permission only ends
+    /// the stream, and a transient failure is retried.
     fn not_authorized(&self, why: NotAuthorized) -> Ended {
         match &why.remedy {
             Remedy::Waiting => Ended::Failed,

@@ -1,9 +1,9 @@
-//! A server reached over HTTP, in each of the forms the protocol has had there.
+//! Servers reached over HTTP, with each of the protocol's HTTP transports.
 //!
-//! Streamable HTTP is one POST a message: in the stateless era the answer to it is all there is, and closing it withdraws
-//! the call; in the handshake eras there is a session, streams that can be taken up again, and a stream of the
-//! server's own. HTTP+SSE (2024-11-05) brings every answer on one stream. All of them end a call on their own where
-//! only that call is concerned, and lose the connection where the server as a whole is.
+//! Streamable HTTP uses one POST per message. In the stateless era the response to it is everything, and closing it
+//! cancels the call. In the handshake era there is a session, with resumable streams and a stream for messages from the
+//! server. HTTP+SSE (2024-11-05) delivers every response on one stream. A failure that concerns one call ends only that
+//! call; a failure of the server ends the connection.
 
 mod answer;
 mod confided;
@@ -34,7 +34,7 @@ use link::HttpLink;
 use order::Headers;
 use session::Place;
 
-/// A server to be dialled, in one form.
+/// A remote server and the HTTP transport to use.
 #[derive(Clone)]
 pub(crate) struct Remote {
     spec: HttpSpec,
@@ -43,7 +43,7 @@ pub(crate) struct Remote {
     form: Form,
 }
 
-/// The forms there are.
+/// The HTTP transports.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Form {
     Streamable,
@@ -51,7 +51,7 @@ pub(crate) enum Form {
 }
 
 impl Remote {
-    /// Checks what is said of the server and makes the way out. Dials nobody.
+    /// Validates the spec and sets up the HTTP client. Does not connect.
     pub async fn new(
         spec: &HttpSpec,
         form: Form,
@@ -69,17 +69,17 @@ impl Remote {
         options.extra_ca.clone_from(&spec.extra_ca);
         options.client_certificate.clone_from(&spec.client_certificate);
         options.connect_timeout = with.limits.dial;
-        // The address was given by whoever owns this program, who may mean their own machine by it.
+        // The address is configured by the owner of this program and may be a local one.
         options.reach = Reach::Anywhere;
         let mut net = Net::open(&options).await.map_err(ConnectCause::Net)?;
-        // Whoever owns this program and says who asks is not contradicted.
+        // Configured credentials take precedence over the authorizer.
         if let Some(authorizer) = with.authorizer.as_ref().filter(|_| !headers.say_who_asks()) {
             net = net.authorized_by(Confided::new(authorizer.clone(), redactor.clone()), &spec.url);
         }
         Ok(Self { spec, headers, net, form })
     }
 
-    /// The same server in another form.
+    /// Returns the same server with another transport.
     pub fn in_form(&self, form: Form) -> Self {
         Self { form, ..self.clone() }
     }
@@ -107,7 +107,7 @@ impl Remote {
         let link = HttpLink::new(self, opening);
         let engine = opening.engine(link.clone());
         link.attach(&engine);
-        // Whatever was begun ends with this.
+        // Dropping this ends everything started so far.
         let held = Held { link: link.clone(), engine: engine.clone() };
         link.keep_time(&engine);
         let (transport, mirroring) = match form {
@@ -127,7 +127,7 @@ impl Remote {
     }
 }
 
-/// The far side of the link.
+/// The transport-specific side of the link.
 struct Held {
     link: Arc<HttpLink>,
     engine: Arc<Engine>,

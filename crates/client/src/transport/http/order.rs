@@ -1,4 +1,4 @@
-//! What one message carries in its headers, by era.
+//! Headers of requests, by era.
 
 use base64::Engine as _;
 use bytes::Bytes;
@@ -20,11 +20,11 @@ const PARAMETER: &str = "mcp-param-";
 pub(super) const JSON: &str = "application/json";
 pub(super) const EVENTS: &str = "text/event-stream";
 
-/// What every request to a server carries because its owner wants so.
+/// Configured headers of every request to a server.
 #[derive(Clone)]
 pub(super) struct Headers(HeaderMap);
 
-/// Headers that are the protocol's or HTTP's own to set.
+/// Reports whether a header is set by the protocol or by HTTP itself.
 fn is_reserved(name: &HeaderName) -> bool {
     let own = [
         header::ACCEPT,
@@ -43,7 +43,11 @@ fn is_reserved(name: &HeaderName) -> bool {
 }
 
 impl Headers {
-    /// Reads what the owner wants sent. An error says what is wrong, without the value.
+    /// Validates the configured headers.
+    ///
+    /// # Errors
+    ///
+    /// A description of the problem, without the value.
     pub fn new(wanted: &[(String, Secret)]) -> Result<Self, String> {
         let mut headers = HeaderMap::new();
         headers.insert(header::USER_AGENT, HeaderValue::from_static(concat!("wharf/", env!("CARGO_PKG_VERSION"))));
@@ -64,7 +68,7 @@ impl Headers {
         Ok(Self(headers))
     }
 
-    /// Who logs in by the address itself says so in a header instead: an address travels further than a header does.
+    /// Moves credentials from the address to a header: addresses are logged and displayed more often.
     pub fn log_in(&mut self, url: &mut Url) -> Result<(), String> {
         if url.username().is_empty() && url.password().is_none() {
             return Ok(());
@@ -78,12 +82,12 @@ impl Headers {
             HeaderValue::from_str(&text).map_err(|_| "the address names nobody who can log in".to_owned())?;
         value.set_sensitive(true);
         self.0.insert(header::AUTHORIZATION, value);
-        // Only addresses that can name nobody refuse, and this one did.
+        // Fails only for addresses without a host, which cannot have credentials.
         let _ = url.set_username("").and_then(|()| url.set_password(None));
         Ok(())
     }
 
-    /// Whether they say already who asks.
+    /// Reports whether the headers contain credentials.
     pub fn say_who_asks(&self) -> bool {
         self.0.contains_key(header::AUTHORIZATION)
     }
@@ -95,7 +99,7 @@ impl Headers {
         headers
     }
 
-    /// What a GET for a stream carries.
+    /// Returns the headers of a GET for a stream.
     pub fn listening(&self, revision: Option<Revision>) -> HeaderMap {
         let mut headers = self.0.clone();
         headers.insert(header::ACCEPT, HeaderValue::from_static(EVENTS));
@@ -103,7 +107,7 @@ impl Headers {
         headers
     }
 
-    /// What leaving a session carries.
+    /// Returns the headers of the DELETE that ends a session.
     pub fn leaving(&self, revision: Option<Revision>) -> HeaderMap {
         let mut headers = self.0.clone();
         name_revision(&mut headers, revision);
@@ -111,7 +115,7 @@ impl Headers {
     }
 }
 
-/// A part of a URL without its escapes.
+/// Decodes the percent-encoding in a part of a URL.
 fn unescaped(text: &str) -> String {
     let bytes = text.as_bytes();
     let mut plain = Vec::with_capacity(bytes.len());
@@ -125,29 +129,29 @@ fn unescaped(text: &str) -> String {
     String::from_utf8_lossy(&plain).into_owned()
 }
 
-/// In the handshake eras the revision is named from 2025-06-18 on.
+/// Adds the revision header, which exists since 2025-06-18.
 fn name_revision(headers: &mut HeaderMap, revision: Option<Revision>) {
     if let Some(revision) = revision.filter(|revision| *revision >= Revision::V2025_06_18) {
         headers.insert(REVISION, HeaderValue::from_static(revision.as_str()));
     }
 }
 
-/// One message to be posted.
+/// One message to post.
 pub(super) struct Order {
     pub headers: HeaderMap,
     pub body: Bytes,
     pub era: Era,
-    /// The call it makes, where it makes one.
+    /// Id of the call. 0 if the message is not a call.
     pub id: u64,
     pub effect: Effect,
-    /// It opens the session.
+    /// True if the request opens the session.
     pub opens: bool,
-    /// It is answered when it is over, however long that takes, so that it must not keep others from going.
+    /// True if the request is long-running, so that it must not occupy a slot of the concurrency limit.
     pub lasts: bool,
 }
 
 impl Order {
-    /// A request that will be answered.
+    /// Creates a request that gets a response.
     pub fn request(link: &HttpLink, label: Label<'_>, body: Bytes) -> Self {
         let (era, revision) = link.era_of(label.method);
         let mut headers = link.headers.posting();
@@ -166,13 +170,13 @@ impl Order {
         }
     }
 
-    /// The request that opens a session, made once more.
+    /// Creates the request that opens a session again.
     pub fn opening(link: &HttpLink, body: Bytes) -> Self {
         let headers = link.headers.posting();
         Self { headers, body, era: Era::Handshake, id: 0, effect: Effect::Reads, opens: true, lasts: false }
     }
 
-    /// A notification, or an answer to the server.
+    /// Creates a notification or a reply to the server.
     pub fn word(link: &HttpLink, body: Bytes) -> Self {
         let revision = link.dialect.revision();
         let mut headers = link.headers.posting();
@@ -181,14 +185,14 @@ impl Order {
     }
 }
 
-/// Says in headers what the message asks for (2026-07-28, basic/transports), byte for byte or in Base64.
+/// Repeats the target of the request in headers (2026-07-28, basic/transports), verbatim or in Base64.
 fn describe(headers: &mut HeaderMap, label: &Label<'_>) {
     insert(headers, METHOD, label.method);
     if let Some(name) = label.name {
         insert(headers, NAME, name);
     }
     for (parameter, value) in label.mirrored {
-        // Checked to be a token when the tool was listed.
+        // Validated as a token when the tool was listed.
         if let Ok(name) = HeaderName::try_from(format!("{PARAMETER}{}", parameter.to_ascii_lowercase())) {
             insert(headers, name, value);
         }

@@ -1,4 +1,4 @@
-//! What the streams of one call have said so far, so that one that is taken up again is not heard twice.
+//! Resume state of the streams of one call, so that a resumed stream delivers no event twice.
 
 use std::collections::HashSet;
 use std::hash::{BuildHasher as _, RandomState};
@@ -6,27 +6,27 @@ use std::time::Duration;
 
 use super::answer::Events;
 
-/// Names of events kept, which a stream that is taken up again may repeat.
+/// Maximum number of recorded event ids.
 const NAMES_KEPT: usize = 256;
-/// Longer names of events are none: they could not be sent back.
+/// Maximum bytes of an event id. Longer ids are ignored, as they could not be sent back.
 pub(super) const LONGEST_NAME: usize = 1 << 10;
 
-/// What a call's streams have said so far.
+/// The resume state of a call's streams.
 #[derive(Default)]
 pub(super) struct Past {
-    /// Where the last one was cut.
+    /// Id of the last event.
     pub last: Option<String>,
-    /// How long the server wants to be left alone before it is taken up again.
+    /// Delay the server requests before the stream is resumed.
     pub retry: Option<Duration>,
-    /// What came before the last cut. Within one stream nothing is compared: servers on the Java SDK give all its events
-    /// the same name.
+    /// Ids seen before the last interruption. Ids are not compared within one stream: servers on the Java SDK give all
+    /// of its events the same id.
     before: HashSet<u64>,
     since: Vec<u64>,
     hasher: RandomState,
 }
 
 impl Past {
-    /// Whether an event has not been seen before a cut.
+    /// Reports whether an event was not seen before an interruption.
     pub fn is_new(&mut self, id: Option<&str>) -> bool {
         let Some(id) = id.filter(|id| !id.is_empty() && id.len() <= LONGEST_NAME) else { return true };
         let name = self.hasher.hash_one(id);
@@ -39,7 +39,7 @@ impl Past {
         true
     }
 
-    /// A stream has ended.
+    /// Records the end of a stream.
     pub fn note(&mut self, events: &Events) {
         let last = events.last_id().filter(|id| id.len() <= LONGEST_NAME).map(str::to_owned);
         self.last = last.or(self.last.take());

@@ -1,7 +1,7 @@
-//! Where messages go: the address, and in the handshake eras the session they belong to.
+//! Destination of messages: the address, and in the handshake era the session.
 //!
-//! A server that has forgotten its session is met again with the same `initialize` as before. Messages wait for that;
-//! those that were under way are not sent again.
+//! If the server has lost the session, the link sends the same `initialize` again. New messages wait for that; messages
+//! in flight are not sent again.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
@@ -23,16 +23,16 @@ use crate::counters::Count;
 use crate::era::{self, INITIALIZED};
 use crate::error::Gone;
 
-/// Longer names of a session are none.
+/// Maximum bytes of a session id. Longer ids are ignored.
 const LONGEST: usize = 4 << 10;
 
-/// Where messages go at present.
+/// The current destination of messages.
 #[derive(Debug, Clone)]
 pub(super) struct Place {
     pub url: Url,
-    /// The session's name: a secret of ours and the server's.
+    /// The session id, a secret shared with the server.
     pub id: Option<HeaderValue>,
-    /// Which of the places so far it is.
+    /// Generation number of the destination.
     number: u64,
     since: Instant,
 }
@@ -42,7 +42,7 @@ impl Place {
         Self { url, id: None, number: 0, since: Instant::now() }
     }
 
-    /// The same place, under the name a server has given.
+    /// Returns the same destination with the session id given by the server.
     fn named(&self, id: Option<&HeaderValue>) -> Self {
         let good = |id: &&HeaderValue| id.len() <= LONGEST && id.as_bytes().iter().all(u8::is_ascii_graphic);
         let id = id.filter(good).cloned().map(|mut id| {
@@ -55,12 +55,12 @@ impl Place {
 
 #[derive(Clone)]
 enum State {
-    /// Not met yet, or being met again.
+    /// Not connected yet, or reconnecting.
     Away,
-    /// Met, and about to be told that it was understood: nothing else may reach it before that.
+    /// Connected, but `initialized` has not been sent: no other message may precede it.
     Greeting(Arc<Place>),
     Joined(Arc<Place>),
-    /// Could not be met again.
+    /// Reconnecting failed.
     Lost {
         why: Arc<Gone>,
         at: Instant,
@@ -69,9 +69,9 @@ enum State {
 
 pub(super) struct Session {
     state: watch::Sender<State>,
-    /// Places so far.
+    /// Number of destinations so far.
     places: AtomicU64,
-    /// How the session was opened.
+    /// The `initialize` request that opened the session.
     initialize: OnceLock<Bytes>,
 }
 
@@ -86,22 +86,22 @@ impl Session {
         let _ = self.initialize.set(initialize);
     }
 
-    /// How the session was opened, where there is one.
+    /// Returns the `initialize` request that opened the session, if there was one.
     pub fn initialize(&self) -> Option<Bytes> {
         self.initialize.get().cloned()
     }
 
-    /// Messages go here from now on.
+    /// Sets the destination of messages.
     pub fn join(&self, place: Place) {
         self.state.send_replace(State::Joined(self.numbered(place)));
     }
 
-    /// Messages go here once the server has been greeted.
+    /// Sets the destination of messages, held back until `initialized` is sent.
     pub fn approach(&self, place: Place) {
         self.state.send_replace(State::Greeting(self.numbered(place)));
     }
 
-    /// Holds messages back until the server has been greeted.
+    /// Holds messages back until `initialized` is sent.
     pub fn hold(&self) {
         self.state.send_modify(|state| {
             if let State::Joined(place) = state {
@@ -124,7 +124,7 @@ impl Session {
         Arc::new(place)
     }
 
-    /// The server has named the session.
+    /// Sets the session id given by the server.
     pub fn adopt(&self, id: Option<&HeaderValue>) {
         self.state.send_modify(|state| {
             if let State::Joined(place) = state {
@@ -133,7 +133,7 @@ impl Session {
         });
     }
 
-    /// Messages go nowhere until it is met again. False when that is known already.
+    /// Holds messages back until reconnected. Returns false if the destination was already abandoned.
     pub fn leave(&self, place: &Place) -> bool {
         self.state.send_if_modified(|state| {
             let current =
@@ -149,7 +149,7 @@ impl Session {
         self.state.send_replace(State::Lost { why: Arc::new(why), at: Instant::now() });
     }
 
-    /// Where messages go, or will go once the server has been greeted.
+    /// Returns the destination of messages, also if they are held back.
     pub fn current(&self) -> Option<Arc<Place>> {
         match &*self.state.borrow() {
             State::Joined(place) | State::Greeting(place) => Some(place.clone()),
@@ -157,7 +157,7 @@ impl Session {
         }
     }
 
-    /// Where messages may go at once.
+    /// Returns the destination if messages may be sent at once.
     fn joined(&self) -> Option<Arc<Place>> {
         match &*self.state.borrow() {
             State::Joined(place) => Some(place.clone()),
@@ -165,7 +165,7 @@ impl Session {
         }
     }
 
-    /// Takes the attempt to meet a lost server again upon itself, if it is time for that.
+    /// Claims the attempt to reconnect, if it is due.
     pub fn take_attempt(&self, after: Duration) -> bool {
         self.state.send_if_modified(|state| {
             let due = matches!(state, State::Lost { at, .. } if at.elapsed() >= after);
@@ -182,14 +182,14 @@ impl Session {
         match settled.as_deref() {
             Ok(State::Joined(place)) => Ok(place.clone()),
             Ok(State::Lost { why, .. }) => Err(why.clone()),
-            // The sender lives as long as this does.
+            // The sender lives as long as this value.
             Ok(State::Away | State::Greeting(_)) | Err(_) => Err(Arc::new(trouble::expired())),
         }
     }
 }
 
 impl HttpLink {
-    /// Where messages go, once that is known.
+    /// Waits for the destination of messages.
     pub async fn place(self: &Arc<Self>) -> Result<Arc<Place>, Arc<Gone>> {
         if let Some(place) = self.session.joined() {
             return Ok(place);
@@ -200,12 +200,12 @@ impl HttpLink {
         self.session.settled().await
     }
 
-    /// The server has forgotten the session.
+    /// Handles an expired session.
     pub fn expired(self: &Arc<Self>, place: &Place) {
         if !self.session.leave(place) {
             return;
         }
-        // A server that forgets at once is not asked as fast as it forgets.
+        // A server that loses sessions immediately is not reconnected at once.
         if place.number > 1 && place.since.elapsed() < self.limits.resume {
             self.session.lose(trouble::expired());
         } else {
@@ -223,7 +223,7 @@ impl HttpLink {
         });
     }
 
-    /// Opens a session anew, as the first one was opened.
+    /// Opens a new session with the original `initialize`.
     async fn rejoin(self: Arc<Self>) {
         let (Some(initialize), Some(engine)) = (self.session.initialize(), self.engine()) else { return };
         let place = Place::new(self.home.clone());
@@ -254,7 +254,7 @@ impl HttpLink {
         Ok(place)
     }
 
-    /// Whether the server is still the one that was met.
+    /// Checks that the server still negotiates the same revision.
     pub fn check_introduction(&self, message: &Bytes) -> Result<(), Gone> {
         let result = scan(message).ok().and_then(|envelope| envelope.result.map(|result| result.copy(message)));
         let judged = era::judge_initialize(result.unwrap_or_else(Raw::empty_object), &self.limits.bounds);
@@ -268,7 +268,7 @@ impl HttpLink {
     /// Posts one message.
     pub async fn post(&self, place: &Place, order: &Order) -> Result<wharf_net::Response, wharf_net::SendError> {
         let mut headers = order.headers.clone();
-        // In the stateless era whatever a server calls a session is ignored.
+        // In the stateless era session ids are ignored.
         if let Some(id) = place.id.as_ref().filter(|_| order.era == Era::Handshake && !order.opens) {
             headers.insert(SESSION, id.clone());
         }
@@ -282,7 +282,7 @@ impl HttpLink {
         sent
     }
 
-    /// Says what was sent along and what came of it. Values of headers that are secret by type are not in the text.
+    /// Logs the headers and the outcome. Values marked as sensitive are not in the text.
     fn tell_posted(&self, headers: &str, began: Instant, sent: &Result<wharf_net::Response, wharf_net::SendError>) {
         let Some(engine) = self.engine() else { return };
         let server = engine.onlooker().server.as_str();
@@ -292,8 +292,8 @@ impl HttpLink {
         tracing::debug!(server, millis = began.elapsed().as_millis(), %headers, "posted: {answer}");
     }
 
-    /// Tells the server that it was understood, and lets everything else go there. A server that does not take it is not
-    /// waited for; one that cannot have heard it is told once more, which does no harm.
+    /// Sends `initialized` and releases held messages. The wait is bounded. If sending fails it is repeated once, which
+    /// is harmless.
     pub async fn greet(self: &Arc<Self>) {
         let Some(place) = self.session.current() else { return };
         let order = Order::word(self, Bytes::from_static(INITIALIZED.as_bytes()));
@@ -309,7 +309,7 @@ impl HttpLink {
         self.session.release();
     }
 
-    /// Posts a message that gets no answer. That it was not taken is noted, and no more can be done.
+    /// Posts a message that gets no response. A failure is only logged.
     pub async fn say(self: &Arc<Self>, order: Order) {
         let told = tokio::time::timeout(self.limits.headers, async {
             match self.place().await {
@@ -341,7 +341,7 @@ impl HttpLink {
         }
     }
 
-    /// Tells the server that the session is over, where there is one.
+    /// Ends the session on the server, if there is one.
     pub async fn part(&self) {
         let Some(place) = self.session.current() else { return };
         let (url, Some(id)) = (place.url.clone(), place.id.clone()) else { return };
@@ -349,7 +349,8 @@ impl HttpLink {
         headers.insert(SESSION, id);
         let request =
             Request { method: Method::DELETE, url, headers, body: Bytes::new(), redirects: Redirects::SameOrigin };
-        // Whatever it says: servers that keep no sessions answer 405. One that was gone meanwhile is told on a new connection.
+        // The status does not matter: servers without sessions return 405. If the connection was closed meanwhile, a
+        // new one is used.
         if self.net.send(request.clone()).await.is_err() {
             let _ = self.net.send(request).await;
         }

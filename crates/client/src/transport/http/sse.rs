@@ -1,7 +1,6 @@
-//! HTTP+SSE (2024-11-05): one stream that brings everything, and an address of its own to post to.
+//! HTTP+SSE (2024-11-05): one stream for all messages from the server, and a separate address to post to.
 //!
-//! The stream is the session: when it is lost, everything that waits is lost with it, and a new one begins from the
-//! start.
+//! The stream is the session: if it is lost, all pending calls are lost, and a new session starts from scratch.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -20,19 +19,19 @@ use super::trouble;
 use crate::engine::Engine;
 use crate::error::{ConnectCause, Gone, GoneCause};
 
-/// Attempts to open the stream again before the server is given up.
+/// Maximum attempts to reopen the stream.
 const MOST_ATTEMPTS: u32 = 6;
 
-/// Why there is no stream.
+/// The reason there is no stream.
 enum NoStream {
-    /// The server does not offer one, in its own words.
+    /// The server refused the stream.
     Refused(ConnectCause),
-    /// It could not be reached, or did not say where to post.
+    /// The server could not be reached or did not announce its endpoint.
     Failed(Gone),
 }
 
 impl NoStream {
-    /// The server wants to know who asks, or does not allow it; unless it only cannot be said at present.
+    /// Converts an authorization error response. A transient failure of the authorizer is not a refusal.
     fn turned_away(response: Response) -> Self {
         let challenge = super::status::challenge(&response.headers);
         match response.not_authorized {
@@ -44,7 +43,7 @@ impl NoStream {
         }
     }
 
-    /// The same for a request that was not even made.
+    /// Converts the error of a request that was not sent.
     fn unsent(error: SendError) -> Self {
         match error {
             SendError::NotAuthorized(why) if !why.may_pass() => {
@@ -54,7 +53,7 @@ impl NoStream {
         }
     }
 
-    /// What it means for a server that offered a stream before.
+    /// Converts the error for a server that offered a stream before.
     fn once_there(self) -> Gone {
         match self {
             Self::Failed(gone) => gone,
@@ -64,7 +63,7 @@ impl NoStream {
     }
 }
 
-/// Opens the stream, and hears where messages are to be posted.
+/// Opens the stream and waits for the endpoint to post to.
 pub(super) async fn open(link: &Arc<HttpLink>) -> Result<(), ConnectCause> {
     match link.open_stream().await {
         Ok((events, endpoint)) => {
@@ -119,7 +118,7 @@ impl HttpLink {
         }
     }
 
-    /// Reads the stream to its end, then begins another.
+    /// Reads the stream to its end, then reopens it.
     fn drive(self: &Arc<Self>, events: Events) {
         let (link, Some(engine)) = (self.clone(), self.engine()) else { return };
         self.tasks.upkeep(async move {
@@ -135,7 +134,7 @@ impl HttpLink {
         });
     }
 
-    /// Opens the stream again and introduces us anew. Between attempts, calls fail at once instead of waiting.
+    /// Reopens the stream and initializes the session again. Between attempts, calls fail at once instead of waiting.
     pub async fn reopen(self: Arc<Self>) {
         let Some(engine) = self.engine() else { return };
         let mut wait = self.limits.resume;
@@ -154,7 +153,7 @@ impl HttpLink {
             self.session.lose(gone);
             tokio::time::sleep(super::status::spread(wait)).await;
             wait = (wait * 2).min(Duration::from_secs(60));
-            // Perhaps a call could not wait, and somebody else is at it.
+            // A call may have claimed the next attempt.
             if !self.session.take_attempt(Duration::ZERO) {
                 return;
             }
@@ -164,7 +163,7 @@ impl HttpLink {
     async fn begin_anew(self: &Arc<Self>, engine: &Arc<Engine>) -> Result<Events, Gone> {
         let (mut events, endpoint) = self.open_stream().await.map_err(NoStream::once_there)?;
         let place = Place::new(endpoint);
-        // Lost before it was ever met: whoever connects is told by the loss of `initialize`.
+        // Lost during the initial connect: the connecting caller gets the error of `initialize`.
         let Some(initialize) = self.session.initialize().filter(|_| self.dialect.revision().is_some()) else {
             return Err(trouble::expired());
         };
@@ -185,10 +184,10 @@ impl HttpLink {
     }
 }
 
-/// Where messages are to be posted: anywhere, as long as it is the stream's own origin.
+/// Validates the endpoint to post to: it must have the stream's own origin.
 fn endpoint(spec: &HttpSpec, base: &Url, text: &[u8]) -> Result<Url, ConnectCause> {
     let url = base.join(String::from_utf8_lossy(text).trim()).ok();
-    // Shown without its query, which often is the session's name.
+    // Displayed without its query, which often contains the session id.
     let shown = url.as_ref().map_or_else(|| "no address".to_owned(), |url| spec.shown(url));
     url.filter(|url| url.origin() == base.origin()).ok_or_else(|| ConnectCause::BadEndpoint {
         endpoint: Untrusted::new(shown).shortened(200).to_string(),
@@ -196,11 +195,11 @@ fn endpoint(spec: &HttpSpec, base: &Url, text: &[u8]) -> Result<Url, ConnectCaus
     })
 }
 
-/// Brings what the stream says to whom it concerns, until it ends.
+/// Delivers the stream's messages to the engine until the stream ends.
 async fn read(mut events: Events, engine: &Arc<Engine>) -> Gone {
     loop {
         match events.next().await {
-            // A second `endpoint` is none: it would send what follows elsewhere.
+            // A second `endpoint` is ignored: it would redirect later messages.
             Piece::Event(event) => {
                 let Some(message) = message_of(event) else { continue };
                 if let Err(nonsense) = engine.deliver_in_turn(message).await {
@@ -214,7 +213,7 @@ async fn read(mut events: Events, engine: &Arc<Engine>) -> Gone {
     }
 }
 
-/// The answer to a request that was posted by hand.
+/// Waits for the response to a request that was posted without the engine.
 async fn await_answer(events: &mut Events, request: &Bytes, engine: &Arc<Engine>) -> Result<Bytes, Gone> {
     let id_of =
         |message: &[u8]| scan(message).ok().and_then(|envelope| envelope.id(message).map(|id| format!("{id:?}")));

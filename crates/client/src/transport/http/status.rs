@@ -1,4 +1,4 @@
-//! What an HTTP status means for the one call it answers.
+//! Classification of HTTP error statuses for a call.
 
 use std::time::{Duration, SystemTime};
 
@@ -7,21 +7,21 @@ use wharf_spec::Untrusted;
 
 use crate::engine::Effect;
 
-/// The longest a server is waited for because it asks for that.
+/// Maximum delay a server may request.
 const LONGEST_WAIT: Duration = Duration::from_secs(60);
 
-/// What to do about an answer that is none.
+/// The action for an error status.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Meaning {
-    /// Log in, or ask for more.
+    /// Log in or request more permissions.
     Login,
-    /// Nothing was done, and the same may be asked later.
+    /// The call was not executed. Retry later.
     Later,
-    /// The server has forgotten the session; what it did before that, nobody knows.
+    /// The session has expired. The call may or may not have been executed.
     SessionExpired,
-    /// It will not be done.
+    /// The server rejected the call.
     Refused,
-    /// Nobody knows what became of it.
+    /// The call may or may not have been executed.
     Unclear,
 }
 
@@ -30,32 +30,32 @@ pub(super) fn meaning(status: StatusCode, effect: Effect, in_session: bool) -> M
         401 | 403 => Meaning::Login,
         404 if in_session => Meaning::SessionExpired,
         429 => Meaning::Later,
-        // Who turns requests away may have let this one through first.
+        // A gateway that returns 503 may have forwarded the request.
         503 if effect == Effect::Reads => Meaning::Later,
         400..=499 => Meaning::Refused,
         _ => Meaning::Unclear,
     }
 }
 
-/// How long a server asks to be left alone, as far as that is reasonable: in seconds or until a date.
+/// Returns the delay from the Retry-After header, in seconds or as a date, up to a maximum.
 pub(super) fn retry_after(headers: &HeaderMap, now: SystemTime) -> Option<Duration> {
     let text = headers.get(header::RETRY_AFTER)?.to_str().ok()?.trim();
     let wait = match text.parse::<u64>() {
         Ok(seconds) => Duration::from_secs(seconds),
-        // More digits than any number of seconds has.
+        // More digits than a number of seconds can have.
         Err(_) if !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit()) => LONGEST_WAIT,
         Err(_) => httpdate::parse_http_date(text).ok()?.duration_since(now).unwrap_or_default(),
     };
     Some(wait.min(LONGEST_WAIT))
 }
 
-/// What a server wants to know, as it says; escaped.
+/// Returns the server's authentication challenge, escaped.
 pub(super) fn challenge(headers: &HeaderMap) -> Option<String> {
     let text = headers.get(header::WWW_AUTHENTICATE)?;
     Some(Untrusted::from_bytes(text.as_bytes()).shortened(300).to_string())
 }
 
-/// A little more than a wait, so that those who wait for the same thing do not all come at once.
+/// Adds up to 25 % jitter, so that clients do not retry at the same time.
 pub(super) fn spread(wait: Duration) -> Duration {
     let random = getrandom::u32().unwrap_or_default();
     wait + wait.mul_f64(f64::from(random % 1000) / 4000.0)

@@ -1,4 +1,4 @@
-//! Everything a link has under way, so that all of it can be ended.
+//! The tasks of a link, so that all of them can be ended.
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -8,21 +8,21 @@ use tokio::runtime::Handle;
 use tokio::sync::Notify;
 use tokio::task::AbortHandle;
 
-/// What a task is for.
+/// The purpose of a task.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(super) enum Errand {
-    /// One call's request and its answer.
+    /// Request and response of one call.
     Call(u64),
-    /// A message that gets no answer.
+    /// A message that gets no response.
     Word(u64),
-    /// What goes on as long as the link does.
+    /// A task that runs as long as the link.
     Upkeep(u64),
 }
 
 pub(super) struct Tasks {
     runtime: Handle,
     running: Arc<Mutex<Running>>,
-    /// One of them has ended.
+    /// Signalled when a task has ended.
     ended: Arc<Notify>,
 }
 
@@ -30,37 +30,37 @@ pub(super) struct Tasks {
 struct Running {
     tasks: HashMap<Errand, Task>,
     numbered: u64,
-    /// Nothing is begun any more.
+    /// No new tasks are started.
     closed: bool,
 }
 
 struct Task {
-    /// Nothing until it has been spawned.
+    /// `None` until the task has been spawned.
     handle: Option<AbortHandle>,
-    /// It was to be ended before that.
+    /// True if it was aborted before it was spawned.
     unwanted: bool,
     left: Arc<AtomicBool>,
 }
 
 impl Task {
-    /// What ends it, once it has been spawned; until then that is noted.
+    /// Marks the task as aborted and returns its handle, if it has been spawned.
     fn renounce(&mut self) -> Option<AbortHandle> {
         self.unwanted = true;
         self.handle.clone()
     }
 }
 
-/// Whether any of a call's bytes may have left.
+/// Flag that records if any byte of a call's request may have been sent.
 #[derive(Clone, Default)]
 pub(super) struct Departure(Arc<AtomicBool>);
 
 impl Departure {
-    /// From now on they may have.
+    /// Records that bytes may have been sent.
     pub fn note(&self) {
         self.0.store(true, Ordering::Release);
     }
 
-    /// It is known that they have not.
+    /// Records that no bytes were sent.
     pub fn take_back(&self) {
         self.0.store(false, Ordering::Release);
     }
@@ -75,19 +75,19 @@ impl Tasks {
         &self.runtime
     }
 
-    /// Begins a call's exchange, which is told where to note that it has left.
+    /// Starts the task of a call and passes it the flag that records the sending.
     pub fn call<F: Future<Output = ()> + Send + 'static>(&self, id: u64, work: impl FnOnce(Departure) -> F) {
         let departure = Departure::default();
         let left = departure.0.clone();
         self.begin(|_| Errand::Call(id), left, work(departure));
     }
 
-    /// Begins to send a message that gets no answer.
+    /// Starts the task of a message that gets no response.
     pub fn word(&self, work: impl Future<Output = ()> + Send + 'static) {
         self.begin(Errand::Word, Arc::default(), work);
     }
 
-    /// Begins something that goes on as long as the link does.
+    /// Starts a task that runs as long as the link.
     pub fn upkeep(&self, work: impl Future<Output = ()> + Send + 'static) {
         self.begin(Errand::Upkeep, Arc::default(), work);
     }
@@ -109,9 +109,9 @@ impl Tasks {
             errand
         };
         let end = End { errand, running: self.running.clone(), ended: self.ended.clone() };
-        // In a place of its own: a runtime moves what it runs about, and this is large.
+        // Boxed: the runtime moves its tasks, and this one is large.
         let work = Box::pin(work);
-        // Not under the lock: a runtime that is gone drops the task at once, and that takes it off the list.
+        // Not under the lock: a runtime that has shut down drops the task at once, which removes it from the list.
         let task = self.runtime.spawn(async move {
             let _end = end;
             work.await;
@@ -124,25 +124,25 @@ impl Tasks {
         }
     }
 
-    /// Ends a call's exchange, if it has one.
+    /// Aborts a call's task, if it has one.
     pub fn abort_call(&self, id: u64) {
         let handle = locked(&self.running).tasks.get_mut(&Errand::Call(id)).and_then(Task::renounce);
         handle.iter().for_each(AbortHandle::abort);
     }
 
-    /// Whether any byte of a call may have left; one that is over has.
+    /// Reports whether any byte of a call may have been sent. True for a call that has ended.
     pub fn may_have_left(&self, id: u64) -> bool {
         let running = locked(&self.running);
         running.tasks.get(&Errand::Call(id)).is_none_or(|task| task.left.load(Ordering::Acquire))
     }
 
-    /// Ends everything, and begins nothing more.
+    /// Aborts all tasks and starts no more.
     pub fn abort_all(&self) {
         locked(&self.running).closed = true;
         self.abort_where(|_| true);
     }
 
-    /// Ends every call's exchange.
+    /// Aborts the tasks of all calls.
     pub fn abort_calls(&self) {
         self.abort_where(|errand| matches!(errand, Errand::Call(_)));
     }
@@ -153,16 +153,16 @@ impl Tasks {
             let unwanted = running.tasks.iter_mut().filter(|(errand, _)| unwanted(errand));
             unwanted.filter_map(|(_, task)| task.renounce()).collect()
         };
-        // Not under the lock: what ends takes itself off the list.
+        // Not under the lock: a task removes itself from the list when it ends.
         handles.iter().for_each(AbortHandle::abort);
     }
 
-    /// Resolves when nothing is under way.
+    /// Waits until no task is running.
     pub async fn idle(&self) {
         self.ended_where(|_| true).await;
     }
 
-    /// Resolves when every message that gets no answer has been sent.
+    /// Waits until all messages without a response have been sent.
     pub async fn all_said(&self) {
         self.ended_where(|errand| matches!(errand, Errand::Word(_))).await;
     }
@@ -178,7 +178,7 @@ impl Tasks {
     }
 }
 
-/// Takes a task off the list when it is over, however it ends.
+/// Removes a task from the list when dropped, however the task ends.
 struct End {
     errand: Errand,
     running: Arc<Mutex<Running>>,

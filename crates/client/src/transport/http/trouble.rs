@@ -1,4 +1,4 @@
-//! What went wrong over HTTP, as the account a call or a connection ends with.
+//! Construction of the errors for failures over HTTP.
 
 use std::time::Duration;
 
@@ -6,7 +6,7 @@ use wharf_net::{NotAuthorized, Remedy, Response, SendError, StatusCode};
 
 use crate::error::{ConnectCause, Gone, GoneCause};
 
-/// A request that got no answer at all.
+/// Creates the error for a request without a response.
 pub(super) fn unsent(error: &SendError) -> Gone {
     if let SendError::NotAuthorized(why) = error {
         return not_authorized(why.clone());
@@ -19,29 +19,29 @@ pub(super) fn unsent(error: &SendError) -> Gone {
     })
 }
 
-/// An answer that broke off, or never came on the stream that was to bring it.
+/// Creates the error for a response or stream that was interrupted.
 pub(super) fn cut(what: &str) -> Gone {
     Gone::because(GoneCause::Cut(what.to_owned()))
 }
 
-/// A status that says nothing about what became of the request.
+/// Creates the error for a status that leaves the outcome of the call unknown.
 pub(super) fn status(status: StatusCode, excerpt: &str) -> Gone {
     let hint = (!excerpt.is_empty()).then(|| format!("it said: {excerpt}"));
     Gone { hint, ..Gone::because(GoneCause::Status(status.as_u16())) }
 }
 
-/// Nobody knows us there, or nobody can tell at present who we are.
+/// Creates the error for rejected or unavailable credentials.
 pub(super) fn not_authorized(why: NotAuthorized) -> Gone {
     Gone::because(GoneCause::NotAuthorized(why))
 }
 
-/// The server wants a login and had none to complain of before.
+/// Creates the error for a server that newly requires a login.
 pub(super) fn logged_out(cause: &ConnectCause) -> Gone {
     let known = cause.not_authorized().cloned();
     not_authorized(known.unwrap_or_else(|| NotAuthorized { remedy: Remedy::Login, reason: cause.to_string() }))
 }
 
-/// An answer that is an error, to something that every session begins with.
+/// Creates the error for an error response to `initialize`.
 pub(super) fn turned_away(response: &Response) -> Gone {
     match (&response.not_authorized, response.status) {
         (Some(why), _) => not_authorized(why.clone()),
@@ -53,17 +53,17 @@ pub(super) fn turned_away(response: &Response) -> Gone {
     }
 }
 
-/// The server has forgotten the session.
+/// Creates the error for an expired session.
 pub(super) fn expired() -> Gone {
     Gone::because(GoneCause::SessionExpired)
 }
 
-/// The server is not what it was when it was met.
+/// Creates the error for a server that no longer speaks the negotiated revision.
 pub(super) fn changed() -> Gone {
     Gone::because(GoneCause::Changed)
 }
 
-/// Nothing came in time.
+/// Creates the error for a response that did not arrive in time.
 pub(super) fn unanswered(after: Duration) -> Gone {
     cut(&format!("no answer within {} ms", after.as_millis()))
 }

@@ -1,4 +1,4 @@
-//! The queue a server in this process takes its messages from.
+//! The message queue of an in-process server.
 
 use std::collections::VecDeque;
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -9,24 +9,24 @@ use tokio::sync::Notify;
 use super::workers::depth;
 use crate::engine::{Link, Message, NotTaken, Ticket};
 
-/// How deep calls may lie within each other: a tool that calls the host that calls the tool.
+/// Maximum nesting of in-process calls: a tool that calls the host that calls the tool.
 pub(crate) const MOST_DEPTH: usize = 8;
 
 /// A message for the server.
 #[derive(Debug, Clone)]
 pub struct Incoming {
-    /// The JSON, without a line end.
+    /// The JSON text, without a line ending.
     pub text: Bytes,
-    /// Within how many calls to servers in this process it was sent. Work for it is to be given to the workers with
-    /// this number.
+    /// Number of enclosing calls to in-process servers. Work for the message must be given to the workers with this
+    /// number.
     pub depth: usize,
 }
 
 pub(super) struct MemoryLink {
     queue: Mutex<Queue>,
-    /// Something can be taken.
+    /// Notified when a message has arrived.
     arrived: Notify,
-    /// Somebody should look at the clock, or at the state.
+    /// Notified when the deadlines or the state must be checked.
     look: Notify,
     limit: usize,
 }
@@ -34,7 +34,7 @@ pub(super) struct MemoryLink {
 struct Queue {
     waiting: VecDeque<Incoming>,
     bytes: usize,
-    /// Messages ever put in, and taken out.
+    /// Total number of messages added and removed.
     put: u64,
     taken: u64,
     state: State,

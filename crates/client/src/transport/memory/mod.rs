@@ -1,7 +1,8 @@
-//! A server in this very process, spoken to in whole messages.
+//! In-process servers, which exchange whole messages with the client.
 //!
-//! Requests wait in a queue the server takes them from; what it puts into its outbox goes straight to whoever waits. A handler that blocks, panics or leaks harms its own server and nobody else: handlers run on
-//! [`Workers`], not on the host's runtime.
+//! Requests wait in a queue from which the server takes them. Messages sent to the outbox go straight to the waiting
+//! call. A handler that blocks, panics or leaks affects only its own server: handlers run on [`Workers`], not on the
+//! host's runtime.
 
 mod link;
 mod workers;
@@ -24,14 +25,14 @@ use link::{MemoryLink, State};
 use workers::Caught;
 pub use workers::{Panicked, Workers, WorkersHealth};
 
-/// A server that lives in this process.
+/// An in-process server.
 pub trait LocalServer: Send + 'static {
-    /// Serves one connection; over when the future is, or when the other side hangs up. Runs on the host's runtime, so
-    /// it must not block: whatever it has to do for a request is a job for the workers.
+    /// Serves one connection. The connection ends when the future completes or the client disconnects. Runs on the
+    /// host's runtime, so it must not block: request handling belongs on the workers.
     fn serve(self: Box<Self>, end: ServerEnd, workers: Workers) -> Pending<()>;
 }
 
-/// A server whose kind is known only at run time.
+/// Forwards to the boxed server.
 impl LocalServer for Box<dyn LocalServer> {
     fn serve(self: Box<Self>, end: ServerEnd, workers: Workers) -> Pending<()> {
         (*self).serve(end, workers)
@@ -46,28 +47,29 @@ pub struct ServerEnd {
 }
 
 impl ServerEnd {
-    /// The next message, or nothing once the client has hung up.
+    /// Waits for the next message. Returns `None` once the client has disconnected.
     pub async fn receive(&mut self) -> Option<Incoming> {
         self.link.receive().await
     }
 
-    /// The next message, if it is there already.
+    /// Returns the next message, if one is queued.
     pub(crate) fn take(&self) -> Option<Incoming> {
         self.link.take()
     }
 
-    /// Resolves when something has arrived since it last did, or the client has hung up. For one to wait at a time.
+    /// Resolves when a message has arrived since the last call, or the client has disconnected. Only one task may wait
+    /// at a time.
     pub(crate) async fn arrival(&self) {
         self.link.arrival().await;
     }
 
-    /// What messages are sent by; cheap to clone and good on any thread.
+    /// Returns the sender for messages to the client. Cheap to clone and usable on any thread.
     pub fn outbox(&self) -> Outbox {
         self.outbox.clone()
     }
 }
 
-/// The way back to the client.
+/// Sends messages to the client.
 #[derive(Clone)]
 pub struct Outbox {
     engine: Arc<Engine>,
@@ -75,7 +77,7 @@ pub struct Outbox {
 }
 
 impl Outbox {
-    /// Sends one message, a JSON object on one line. One that is too large fails the call it answers.
+    /// Sends one message, a JSON object on one line. An oversized response fails its call.
     pub fn send(&self, message: impl Into<Bytes>) {
         let message: Bytes = message.into();
         let mut wakers = Vec::new();
@@ -90,7 +92,7 @@ impl Outbox {
     }
 }
 
-/// A server to be started, which can be done once.
+/// An in-process server that can be started once.
 pub(crate) struct Once(Mutex<Option<Box<dyn LocalServer>>>);
 
 impl Once {
@@ -128,7 +130,7 @@ fn open(server: Box<dyn LocalServer>, opening: &Opening) -> Open {
     open
 }
 
-/// Serves, keeps the clock, and ends every call when the server is done.
+/// Serves, expires calls, and ends every call when the server is done.
 async fn run(
     serving: Pending<()>,
     engine: Arc<Engine>,
@@ -141,12 +143,12 @@ async fn run(
         outcome = &mut serving => Some(outcome),
         () = keep_time(&engine, &link) => None,
     };
-    // A server that ends because its client has hung up has not stopped by itself.
+    // A server that ends because the client disconnected has not stopped by itself.
     let cause = if link.is_open() { GoneCause::Stopped } else { GoneCause::Closed };
     match stopped {
         Some(Err(panicked)) => tracing::warn!(%panicked, "a server in this process failed"),
         Some(Ok(())) => {}
-        // One more turn, to hear what was withdrawn.
+        // Poll once more, so that the server receives the cancellations.
         None => drop(tokio::time::timeout(Duration::ZERO, &mut serving).await),
     }
     link.close(State::Broken);
@@ -156,7 +158,7 @@ async fn run(
     let _ = done.send(true);
 }
 
-/// Ends calls whose time is up, until the link is closed.
+/// Expires calls until the link is closed.
 async fn keep_time(engine: &Engine, link: &MemoryLink) {
     while link.is_open() {
         let due = engine.next_due();

@@ -1,7 +1,7 @@
-//! Threads that carry out what a server in this process does, apart from the host's runtime.
+//! Worker threads that run the handlers of an in-process server, apart from the host's runtime.
 //!
-//! One thread at a time, with a runtime of its own. A thread that no longer takes its turns is set aside: what it has
-//! begun may still end there, everything new goes to a fresh one.
+//! One thread at a time, with its own runtime. A thread that is blocked is set aside: its unfinished work may still end
+//! there, and new work goes to a fresh thread.
 
 use std::fmt;
 use std::panic::AssertUnwindSafe;
@@ -19,21 +19,21 @@ use crate::limits::Limits;
 use crate::services::Pending;
 
 tokio::task_local! {
-    /// Within how many calls to servers in this process the present work lies.
+    /// Number of enclosing calls to in-process servers.
     static DEPTH: usize;
 }
 
-/// Threads set aside at once; with more, the server is beyond help.
+/// Maximum number of threads set aside at once. Beyond that no new thread is started.
 const MOST_SET_ASIDE: usize = 16;
-/// Quiet looks in a row after which nobody watches any more until there is work again.
+/// Consecutive idle checks after which the watcher stops until there is work again.
 const QUIET_LOOKS: u32 = 8;
 
-/// The present depth.
+/// Returns the current nesting depth.
 pub(super) fn depth() -> usize {
     DEPTH.try_with(|depth| *depth).unwrap_or(0)
 }
 
-/// Where the work of one server is done. Cheap to clone.
+/// The worker threads of one server. Cheap to clone.
 #[derive(Clone)]
 pub struct Workers {
     shared: Arc<Shared>,
@@ -41,14 +41,14 @@ pub struct Workers {
 
 struct Shared {
     server: String,
-    /// The runtime of the host, where somebody looks after the threads.
+    /// The host's runtime, which runs the watcher.
     host: Handle,
     current: Mutex<Option<Worker>>,
-    /// What every thread does beside its jobs, begun anew on each.
+    /// Task that every thread runs in addition to its jobs.
     resident: Mutex<Option<Resident>>,
-    /// There is no thread, and none to be had.
+    /// Signalled when there is no thread and no new one can be started.
     exhausted: Notify,
-    /// How long a thread may go without taking a turn while there is work.
+    /// Maximum time a thread may be unresponsive while there is work.
     stall: Duration,
     grace: Duration,
     watched: AtomicBool,
@@ -73,23 +73,23 @@ struct Worker {
 #[derive(Default)]
 struct Load {
     jobs: AtomicUsize,
-    /// The last of them is done.
+    /// Signalled when the last job is done.
     idle: Notify,
 }
 
-/// How the workers of a server are.
+/// The health of a server's workers.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct WorkersHealth {
-    /// Threads that were set aside because a handler blocked them, and have not come back.
+    /// Threads that were set aside because a handler blocked them, and have not recovered.
     pub set_aside: usize,
-    /// Handlers that panicked.
+    /// Number of panicked handlers.
     pub panics: u64,
-    /// Tasks that handlers left running when last looked at.
+    /// Tasks that handlers had left running at the last check.
     pub leaked_tasks: u64,
 }
 
-/// The handler panicked; what it said.
+/// A panic of a handler, with its message.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Panicked(pub String);
 
@@ -119,9 +119,10 @@ impl Workers {
         Self { shared: Arc::new(shared) }
     }
 
-    /// Does a piece of work for a message of this depth. The handle abandons it. `None`: there is no thread to be had.
+    /// Runs `work` for a message of this depth and returns a handle to abort it. Returns `None` if no thread is
+    /// available.
     ///
-    /// A panic ends the work and nothing else; see [`Workers::caught`] for being told of it.
+    /// A panic ends only this work; see [`Workers::caught`] to observe it.
     pub fn spawn(&self, depth: usize, work: impl Future<Output = ()> + Send + 'static) -> Option<AbortHandle> {
         let (handle, load) = self.worker()?;
         let job = Job::begin(&self.shared, Some(load));
@@ -133,26 +134,26 @@ impl Workers {
         Some(task.abort_handle())
     }
 
-    /// Has every thread do this beside its jobs, from now on: whatever takes a server's messages where they are handled.
+    /// Sets the task that every thread runs in addition to its jobs, such as the one that handles a server's messages.
     pub(crate) fn reside(&self, resident: impl Fn() -> Pending<()> + Send + Sync + 'static) {
         *self.shared.resident() = Some(Arc::new(resident));
         self.worker();
     }
 
-    /// Takes the first step of some work for a message of this depth, on the present thread, which must be one of
-    /// these. Work that is not done by then wants to be spawned: nobody is told when it can go on.
+    /// Polls `work` once for a message of this depth. Must be called on a worker thread. Pending work must then be
+    /// spawned: this poll registers no waker.
     pub(crate) fn first_step<T>(&self, depth: usize, work: Pin<&mut impl Future<Output = T>>) -> Poll<T> {
         let _job = Job::begin(&self.shared, None);
         self.watch();
         DEPTH.sync_scope(depth + 1, || work.poll(&mut Context::from_waker(Waker::noop())))
     }
 
-    /// Resolves when so many threads have been set aside that there is none left.
+    /// Resolves when too many threads have been set aside and none is left.
     pub(crate) async fn exhausted(&self) {
         self.shared.exhausted.notified().await;
     }
 
-    /// Wraps a handler's work, so that its panic becomes a value.
+    /// Wraps a handler's work, so that a panic becomes an error.
     pub fn caught<T>(
         &self,
         work: impl Future<Output = T> + Send + 'static,
@@ -171,7 +172,7 @@ impl Workers {
         }
     }
 
-    /// How they are.
+    /// Returns the health of the workers.
     pub fn health(&self) -> WorkersHealth {
         WorkersHealth {
             set_aside: self.shared.set_aside.load(Ordering::Relaxed),
@@ -180,13 +181,13 @@ impl Workers {
         }
     }
 
-    /// Ends the present thread as soon as it takes a turn, without waiting.
+    /// Ends the current thread as soon as it becomes responsive, without waiting.
     pub(super) fn dismiss(&self) {
         self.shared.closed.send_replace(true);
         drop(self.shared.current().take());
     }
 
-    /// Ends the present thread and waits a grace for it.
+    /// Ends the current thread and waits for it, up to the grace period.
     pub(super) async fn stop(&self) {
         self.shared.closed.send_replace(true);
         let worker = self.shared.current().take();
@@ -204,17 +205,17 @@ impl Workers {
         current.as_ref().map(|worker| (worker.handle.clone(), Arc::clone(&worker.load)))
     }
 
-    /// Sees to it that somebody looks after the thread while there is work.
+    /// Ensures that the watcher runs while there is work.
     fn watch(&self) {
         if self.shared.watched.load(Ordering::SeqCst) || self.shared.watched.swap(true, Ordering::SeqCst) {
             return;
         }
-        // Ends by itself: when the server does, or when it has nothing to do.
+        // Ends by itself, with the server or when idle.
         self.shared.host.spawn(look_after(Arc::downgrade(&self.shared), self.shared.stall));
     }
 }
 
-/// Looks after the present thread until there has been nothing to do for a while.
+/// Watches the current thread until there has been no work for a while.
 async fn look_after(weak: Weak<Shared>, stall: Duration) {
     let mut quiet = 0;
     loop {
@@ -232,7 +233,7 @@ async fn look_after(weak: Weak<Shared>, stall: Duration) {
         quiet = if shared.is_idle() { quiet + 1 } else { 0 };
         if quiet >= QUIET_LOOKS {
             shared.watched.store(false, Ordering::SeqCst);
-            // Work that began just before this relies on being looked after.
+            // Work that started just before this relies on the watcher.
             if shared.is_idle() || shared.watched.swap(true, Ordering::SeqCst) {
                 return;
             }
@@ -262,13 +263,13 @@ impl Shared {
         self.resident.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Another thread, unless there have been too many.
+    /// Starts another thread, unless too many have been set aside.
     fn another(self: &Arc<Self>) -> Option<Worker> {
         let hopeless = self.set_aside.load(Ordering::Relaxed) > MOST_SET_ASIDE;
         if hopeless || self.is_closed() { None } else { Worker::start(self) }
     }
 
-    /// Leaves a thread that takes no turns to itself, if it is still the present one.
+    /// Sets a blocked thread aside, if it is still the current one.
     fn set_aside(self: &Arc<Self>, handle: &Handle) {
         let mut current = self.current();
         if current.as_ref().is_some_and(|worker| worker.handle.id() == handle.id()) {
@@ -284,7 +285,7 @@ impl Shared {
         }
     }
 
-    /// Whatever lives on a thread without a job is something a handler left behind.
+    /// Counts tasks that belong to no job: handlers left them running.
     fn note_leaks(&self, handle: &Handle) {
         let expected = self.jobs.load(Ordering::Acquire) + usize::from(self.resident().is_some());
         let left = handle.metrics().num_alive_tasks().saturating_sub(expected) as u64;
@@ -310,7 +311,7 @@ impl Worker {
             if let Some(resident) = resident {
                 runtime.spawn(resident());
             }
-            // Over when the sender is dropped. A thread that was set aside first ends what it had begun.
+            // Ends when the sender is dropped. A thread that was set aside first finishes its work.
             runtime.block_on(async move {
                 while stopped.changed().await.is_ok() {}
                 tokio::select! {
@@ -319,7 +320,7 @@ impl Worker {
                 }
             });
             runtime.shutdown_background();
-            // A thread that was set aside and has come back is no longer missed.
+            // A thread that was set aside and has recovered is no longer counted.
             if let Some(shared) = weak.upgrade() {
                 let present = shared.current().as_ref().is_some_and(|worker| worker.handle.id() == id);
                 if !present && !shared.is_closed() {
@@ -333,7 +334,7 @@ impl Worker {
 }
 
 impl Load {
-    /// Resolves when there is no job left.
+    /// Waits until there is no job left.
     async fn done(&self) {
         while self.jobs.load(Ordering::Acquire) > 0 {
             self.idle.notified().await;
@@ -341,7 +342,7 @@ impl Load {
     }
 }
 
-/// Counts a piece of work for as long as it lives, for its server and for its thread if it stays there.
+/// Counts a piece of work while it exists, for its server and for its thread if it was spawned there.
 struct Job {
     shared: Arc<Shared>,
     load: Option<Arc<Load>>,
@@ -368,7 +369,7 @@ impl Drop for Job {
     }
 }
 
-/// A future whose panic is its outcome.
+/// A future that catches panics.
 pub(super) struct Caught<F>(pub Pin<Box<F>>);
 
 impl<F: Future> Future for Caught<F> {

@@ -1,7 +1,7 @@
 //! The task that owns a server's streams and its process.
 //!
-//! One future polls everything that can happen, in the order that matters: what has arrived, what can be written, the
-//! clock, the process. Reading never waits on writing, and ending waits on neither.
+//! One future polls all events in order of priority: input, output, deadlines, process. Reading never waits for
+//! writing, and shutdown waits for neither.
 
 use std::io;
 use std::os::fd::OwnedFd;
@@ -25,12 +25,12 @@ use crate::limits::Limits;
 use crate::services::Pending;
 use wharf_guard::{Exit, Process, watched};
 
-/// Reads in one turn before others get theirs, and how long one lasts.
+/// Maximum reads in one turn, and maximum duration of a turn.
 const READS_PER_TURN: usize = 16;
 const TURN: Duration = Duration::from_micros(250);
-/// Messages in one turn, where the server sends more than it is asked for.
+/// Maximum messages in one turn, if the server exceeds its rate.
 const MESSAGES_PER_TURN: usize = 64;
-/// Lines of stderr that go into an error.
+/// Lines of stderr included in an error.
 const STDERR_SHOWN: usize = 20;
 
 pub(super) struct Driver {
@@ -41,13 +41,13 @@ pub(super) struct Driver {
     process: Process,
     exited: Option<Exit>,
     output_ended: bool,
-    /// Why it will end, and until when it still reads.
+    /// The cause of the shutdown, and the time until which input is still read.
     ending: Option<(GoneCause, Instant)>,
     clock: Pin<Box<Sleep>>,
-    /// Several answers came at once, so several calls will soon follow.
+    /// Several responses arrived at once, so several calls are likely to follow.
     burst: bool,
     wakers: Vec<Waker>,
-    /// A large message that is being read, or a pause; nothing else is read from this server meanwhile.
+    /// A large message being processed, or a pause. No input is read meanwhile.
     delivering: Option<Pending<Result<Option<Scanner>, Nonsense>>>,
     limits: Limits,
 }
@@ -77,8 +77,8 @@ impl Driver {
         })
     }
 
-    /// Drives the link to its end, then the server to its own, and says what that was. Dropped at any time, it ends the
-    /// server at once.
+    /// Drives the link to its end, then shuts the server down, and returns its exit status. Dropping the future ends
+    /// the server at once.
     pub async fn run(mut self, mut stderr: StderrReader, lines: Arc<Mutex<Ring>>) -> Exit {
         let cause = std::future::poll_fn(|context| self.poll(context)).await;
         if self.exited.is_some() {
@@ -93,13 +93,14 @@ impl Driver {
         let (mut exit, exit_wait) = (self.process.exit(), self.limits.exit_wait);
         self.stop().await;
         if is_logged {
-            // Its last words belong before the line that says how it ended.
+            // The last stderr lines belong before the log line about the exit.
             stderr.finish(exit_wait).await;
         }
         exited(&mut exit).await
     }
 
-    /// Closes the server's input, waits, terminates, waits, kills; then waits until nothing of it is left.
+    /// Closes the server's stdin, waits, sends SIGTERM, waits, sends SIGKILL; then waits until all processes have
+    /// ended.
     async fn stop(self) {
         let Self { link, stdout, process, limits, exited: known, mut frames, .. } = self;
         link.close_input();
@@ -116,7 +117,7 @@ impl Driver {
             };
             tokio::select! {
                 () = patience => {}
-                // What it still writes is read, so that it can end by itself instead of by a broken pipe.
+                // Keep reading the output, so that the server can exit normally instead of with a broken pipe.
                 () = discard(&stdout, &mut frames) => unreachable!("reading on never ends"),
             }
         }
@@ -124,7 +125,7 @@ impl Driver {
         process.gone().await;
     }
 
-    /// Ready when the link has come to its end.
+    /// Ready when the link has ended.
     fn poll(&mut self, context: &mut Context<'_>) -> Poll<GoneCause> {
         if let Poll::Ready(cause) = self.poll_read(context) {
             return Poll::Ready(cause);
@@ -143,14 +144,14 @@ impl Driver {
             return Poll::Ready(GoneCause::Exited);
         }
         let stuck = flushed.stuck_since.map(|since| since + self.limits.write_stall);
-        // Nearly every turn ends here: no deadline has moved up and none has passed.
+        // The common case: no deadline has moved up and none has passed.
         if self.ending.is_none() && stuck.is_none() && !flushed.look_at_clock && !self.clock.is_elapsed() {
             return Poll::Pending;
         }
         self.poll_clock(context, stuck)
     }
 
-    /// Reads and delivers. All answers of one turn are in place before anybody is woken.
+    /// Reads and delivers messages. All responses of one turn are delivered before any caller is woken.
     fn poll_read(&mut self, context: &mut Context<'_>) -> Poll<GoneCause> {
         if self.output_ended {
             return Poll::Pending;
@@ -166,12 +167,12 @@ impl Driver {
         }
         let (mut turns, mut began) = (0, None);
         while end.is_pending() && self.delivering.is_none() {
-            // One read is the usual case, and needs no clock.
+            // One read is the common case and needs no clock.
             if turns == READS_PER_TURN || (turns > 0 && began.get_or_insert_with(Instant::now).elapsed() > TURN) {
                 if self.engine.budget().pace().is_ahead() {
                     self.wait_for_turn();
                 } else {
-                    // Woken after the runtime has looked at everything else that can be read.
+                    // Woken after the runtime has polled all other ready tasks.
                     let _ = pin!(tokio::task::yield_now()).poll(context);
                 }
                 break;
@@ -189,7 +190,7 @@ impl Driver {
             };
         }
         if self.delivering.is_some() {
-            // Polled at once, so that it wakes this task.
+            // Poll it at once, so that it registers this task's waker.
             context.waker().wake_by_ref();
         }
         if !self.wakers.is_empty() {
@@ -199,7 +200,8 @@ impl Driver {
         end
     }
 
-    /// Ready when no large message is being read and there is no pause; then with what has followed it, as [`Driver::deliver`].
+    /// Ready when no large message is being processed and there is no pause; then with the result of
+    /// [`Driver::deliver`] for the input that followed.
     fn poll_delivered(&mut self, context: &mut Context<'_>) -> Poll<Poll<GoneCause>> {
         let Some(delivering) = &mut self.delivering else { return Poll::Ready(Poll::Pending) };
         let delivered = ready!(delivering.as_mut().poll(context));
@@ -222,7 +224,7 @@ impl Driver {
             let space = self.frames.space();
             match rustix::io::read(self.stdout.get_ref(), &mut *space) {
                 Ok(count) => {
-                    // A short read has emptied the pipe: asking again would only be told so.
+                    // A short read has emptied the pipe: another read would return EAGAIN.
                     if count < space.len() {
                         ready.clear_ready();
                     }
@@ -236,7 +238,7 @@ impl Driver {
         }
     }
 
-    /// Goes on when it is this reader's turn.
+    /// Pauses until it is this reader's turn.
     fn wait_for_turn(&mut self) {
         let budget = self.engine.budget().clone();
         self.delivering = Some(Box::pin(async move {
@@ -289,7 +291,7 @@ impl Driver {
         Poll::Pending
     }
 
-    /// The server's output is over. Its exit status is worth a moment's wait; a line without an end is not a message.
+    /// Handles the end of the output. Waits briefly for the exit status. An unterminated line is not a message.
     fn end_of_output(&mut self) {
         if !self.frames.rest().is_empty() {
             self.engine.tally.warn(crate::counters::Count::Broken, "the output ended in the middle of a line");
@@ -300,7 +302,7 @@ impl Driver {
     fn end_soon(&mut self, cause: GoneCause, after: Duration) {
         let until = Instant::now() + after;
         match &mut self.ending {
-            // The exit explains everything else that was noticed before.
+            // The exit explains all other symptoms.
             Some((known, _)) if cause == GoneCause::Exited => *known = cause,
             Some(_) => {}
             none => *none = Some((cause, until)),
@@ -331,7 +333,7 @@ impl Driver {
             if let Some(stuck) = stuck {
                 due = due.min(stuck);
             }
-            // Setting a clock costs; one that rings too early does not.
+            // Resetting a timer is expensive; one that fires too early is not.
             if due < self.clock.deadline() || self.clock.is_elapsed() {
                 self.clock.as_mut().reset(due);
             }
@@ -342,7 +344,7 @@ impl Driver {
     }
 }
 
-/// Resolves when the server's own process has ended.
+/// Waits until the server's own process has ended.
 pub(super) async fn exited(exit: &mut watch::Receiver<Option<Exit>>) -> Exit {
     match exit.wait_for(Option::is_some).await {
         Ok(exit) => exit.unwrap_or(Exit::Unknown),
@@ -350,7 +352,7 @@ pub(super) async fn exited(exit: &mut watch::Receiver<Option<Exit>>) -> Exit {
     }
 }
 
-/// Reads and forgets, for ever.
+/// Reads and discards output, forever.
 async fn discard(stdout: &AsyncFd<OwnedFd>, frames: &mut Frames) {
     let buffer = frames.space();
     loop {

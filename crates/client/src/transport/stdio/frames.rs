@@ -1,4 +1,4 @@
-//! Lines out of a stream of bytes, each bounded while it is read.
+//! Splits a byte stream into lines of bounded length.
 
 use bytes::Bytes;
 use memchr::memchr;
@@ -7,27 +7,26 @@ use wharf_wire::{Glimpse, Scanner};
 use crate::budget::{BudgetExceeded, Charge, LARGE, ServerBudget, charged};
 use crate::limits::Limits;
 
-/// What a read brings at most, by the size of the pipe.
+/// Maximum bytes of one read, by the size of the pipe.
 const READ: usize = 128 << 10;
-/// The usual size of the buffer: room for a read behind an unfinished line. It grows for a line that needs more, and
-/// shrinks again.
+/// Usual size of the buffer: room for one read behind an unfinished line. It grows for a longer line and shrinks again.
 const USUAL: usize = 3 * READ;
 
-/// Cuts what is read into lines.
+/// Splits input into lines.
 pub(super) struct Frames {
     buffer: Vec<u8>,
-    /// What the buffer has beyond its usual size.
+    /// Charge for the buffer beyond its usual size.
     charge: Charge,
     budget: ServerBudget,
     /// Bytes of the buffer that hold input.
     filled: usize,
-    /// Bytes of it that have been handed out.
+    /// Bytes that have been returned.
     taken: usize,
-    /// Bytes known to hold no line end.
+    /// Bytes known to contain no line ending.
     searched: usize,
-    /// A line too long to keep, followed to its end.
+    /// A line over a limit, which is scanned but not stored.
     oversized: Option<Oversized>,
-    /// The beginning of that line, where much of it was kept before there was no more room.
+    /// The start of that line, if it was buffered before the limit was exceeded.
     unscanned: Option<Bytes>,
     at_start: bool,
     limit: usize,
@@ -40,25 +39,25 @@ struct Oversized {
     excess: Excess,
 }
 
-/// Why a line is not kept.
+/// The limit a line exceeds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Excess {
-    /// It is larger than a message may be.
+    /// The maximum size of a message.
     Message,
-    /// Too much is held already.
+    /// The memory budget.
     Budget(BudgetExceeded),
 }
 
-/// What the stream holds next.
+/// The next item of the stream.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Frame<'a> {
-    /// A line, without its end and the white space around it.
+    /// A line, trimmed, without its line ending.
     Line(&'a [u8]),
-    /// A large line, handed on with the buffer it is in.
+    /// A large line, passed on together with its buffer.
     Large(Bytes),
-    /// A line over a limit has ended; its id, if it was found.
+    /// The end of a line over a limit; its id, if it was found.
     Oversized(Glimpse, Excess),
-    /// A line over every limit goes on.
+    /// A line that exceeds every limit and has not ended.
     Endless,
 }
 
@@ -79,7 +78,8 @@ impl Frames {
         }
     }
 
-    /// Where to read to. Never empty, and never more than one read. Call when [`Frames::next`] has nothing more.
+    /// Returns the buffer space to read into. Never empty, and never more than one read. Call when [`Frames::next`]
+    /// returns `None`.
     pub fn space(&mut self) -> &mut [u8] {
         if self.taken == self.filled {
             (self.taken, self.filled, self.searched) = (0, 0, 0);
@@ -100,7 +100,7 @@ impl Frames {
         &mut self.buffer[self.filled..end]
     }
 
-    /// Makes room for a longer line. Where the budget has none, the line is followed to its end without being kept.
+    /// Grows the buffer for a longer line. If the budget has no room, the line is scanned but not stored.
     fn grow(&mut self) {
         let larger = (self.buffer.len() * 2).min(self.limit + USUAL).max(self.filled + READ);
         match self.charge.resize(larger - USUAL) {
@@ -114,31 +114,31 @@ impl Frames {
         }
     }
 
-    /// Begins a buffer of the usual size and gives the one before.
+    /// Replaces the buffer with one of the usual size and returns the old one.
     fn begin_buffer(&mut self) -> Vec<u8> {
         std::mem::replace(&mut self.buffer, vec![0; USUAL])
     }
 
-    /// Says how much was read.
+    /// Records the number of bytes read.
     pub fn read(&mut self, count: usize) {
         self.filled += count;
     }
 
-    /// What has to be scanned before [`Frames::next`] has more, and the scanner, which is given back by
-    /// [`Frames::scanned`]: it may take long.
+    /// Returns the input that must be scanned before [`Frames::next`] can continue, and the scanner to do so, which
+    /// [`Frames::scanned`] takes back. Scanning may take long.
     pub fn unscanned(&mut self) -> Option<(Scanner, Bytes)> {
         let unscanned = self.unscanned.take()?;
         Some((std::mem::take(&mut self.oversized.as_mut()?.scanner), unscanned))
     }
 
-    /// Goes on with a scanner.
+    /// Takes the scanner back.
     pub fn scanned(&mut self, scanner: Scanner) {
         if let Some(oversized) = &mut self.oversized {
             oversized.scanner = scanner;
         }
     }
 
-    /// The next line, if one is complete.
+    /// Returns the next line, if one is complete.
     pub fn next(&mut self) -> Option<Frame<'_>> {
         if self.unscanned.is_some() {
             return None;
@@ -164,7 +164,7 @@ impl Frames {
             let line = self.buffer[start..end].trim_ascii();
             let line = if at_start { line.strip_prefix(b"\xef\xbb\xbf").unwrap_or(line) } else { line };
             if !line.is_empty() {
-                // Borrowed anew, since the borrow checker cannot see that the loop ends here.
+                // Borrowed again, since the borrow checker cannot see that the loop ends here.
                 let from = line.as_ptr() as usize - self.buffer.as_ptr() as usize;
                 let length = line.len();
                 if length >= LARGE && self.buffer.len() > USUAL {
@@ -175,19 +175,19 @@ impl Frames {
         }
     }
 
-    /// Whether what has just been read looks like UTF-16: by its mark, or by a NUL in every other byte of `{"`.
+    /// Reports whether the input looks like UTF-16: by its byte order mark, or by a NUL in every other byte of `{"`.
     pub fn looks_like_utf16(&self) -> bool {
         let start = &self.buffer[self.taken..self.filled];
         let marks: [&[u8]; 4] = [b"\xff\xfe", b"\xfe\xff", b"{\0\"\0", b"\0{\0\""];
         marks.iter().any(|mark| start.starts_with(mark))
     }
 
-    /// The last, unfinished line.
+    /// Returns the last, unfinished line.
     pub fn rest(&self) -> &[u8] {
         self.buffer[self.taken..self.filled].trim_ascii()
     }
 
-    /// No line end yet: a line that has outgrown its limit is followed without being kept.
+    /// Handles a missing line ending: a line over its limit is scanned but not stored.
     fn incomplete(&mut self) -> Option<Frame<'static>> {
         let pending = self.filled - self.taken;
         if self.oversized.is_none() && pending <= self.limit {
@@ -197,7 +197,7 @@ impl Frames {
         self.oversized.as_ref().filter(|oversized| oversized.length > self.discard).map(|_| Frame::Endless)
     }
 
-    /// Follows a line without keeping it, up to where its end was searched for.
+    /// Scans a line without storing it, up to the searched position.
     fn oversize(&mut self, excess: Excess) {
         let pending = self.taken..self.searched;
         self.budget.pace().spend_large(pending.len());
@@ -212,7 +212,7 @@ impl Frames {
         self.unscanned = Some(self.hand_on().slice(pending));
     }
 
-    /// Gives the buffer away and goes on with what follows the line, which is no more than one read.
+    /// Gives the buffer away and keeps the input after the line, which is at most one read.
     fn hand_on(&mut self) -> Bytes {
         let rest = self.taken..self.filled;
         let length = rest.len();
@@ -229,7 +229,7 @@ mod tests {
     use super::*;
     use crate::budget::ByteBudget;
 
-    /// Feeds pieces and collects what comes out, lines as text.
+    /// Feeds pieces and collects the output, lines as text.
     fn check(limit: usize, discard: usize, pieces: &[&[u8]]) -> Vec<String> {
         check_within(&ByteBudget::new(64 << 20), limit, discard, pieces)
     }

@@ -1,7 +1,7 @@
-//! The way in to a server: one buffer that callers append to and whoever can, writes.
+//! Writes to a server's stdin: a buffer that callers append to.
 //!
-//! A caller that finds nothing waiting writes by itself, which saves a hop; everything else is left to the driver,
-//! which writes whatever has gathered in one go. Nobody ever waits here.
+//! A caller that finds the buffer empty writes to the pipe itself, which saves a hop. Otherwise the driver writes all
+//! buffered messages at once. No caller ever waits.
 
 use std::io::{self, IoSlice};
 use std::os::fd::OwnedFd;
@@ -16,55 +16,56 @@ use tokio::time::Instant;
 use crate::engine::{Link, Message, NotTaken, Ticket};
 use wharf_guard::{Exit, watched};
 
-/// Messages up to this size are copied together before they are written: cheaper than naming each part to the kernel.
+/// Messages up to this size are copied before they are written: cheaper than a vectored write.
 const SMALL: usize = 16 << 10;
-/// The largest buffer that is kept once it is empty.
+/// Maximum capacity of the empty buffer.
 const BUFFER_KEPT: usize = 8 << 20;
 
 pub(super) struct StdioLink {
     out: Mutex<Outbox>,
-    /// Bytes that may wait before messages are refused.
+    /// Maximum buffered bytes before messages are refused.
     limit: usize,
 }
 
 struct Outbox {
-    /// The server's stdin; gone once it is closed.
+    /// The server's stdin. `None` once it is closed.
     pipe: Option<AsyncFd<OwnedFd>>,
-    /// What waits to be written, from `head` on.
+    /// Bytes to be written, from `head` on.
     buffer: Vec<u8>,
     head: usize,
-    /// Bytes ever taken, and how many of them the pipe has taken.
+    /// Total bytes accepted, and total bytes written to the pipe.
     taken: u64,
     written: u64,
-    /// The driver, to be woken when there is something for it to do.
+    /// The driver's waker.
     driver: Option<Waker>,
-    /// Since when something waits and nothing moves.
+    /// Start of the time in which data is waiting and none can be written.
     stuck_since: Option<Instant>,
-    /// Several answers came at once: their callers will soon all write, so gather instead of writing one by one.
+    /// Several responses arrived at once: their callers are likely to write soon, so buffer instead of writing one by
+    /// one.
     gather: bool,
     look_at_clock: bool,
     exited: Option<Exit>,
     state: LinkState,
 }
 
-/// How the link stands after a flush.
+/// State of the link after a flush.
 pub(super) struct Flushed {
     pub state: LinkState,
-    /// Since when something waits and nothing moves.
+    /// Start of the time in which data is waiting and none can be written.
     pub stuck_since: Option<Instant>,
-    /// A call with an earlier deadline than any before it has come.
+    /// A call with an earlier deadline than all others was added.
     pub look_at_clock: bool,
-    /// How the server's own process ended, once it has.
+    /// Exit status of the server's own process, once it has ended.
     pub exited: Option<Exit>,
 }
 
-/// What is left of the link.
+/// State of the link.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum LinkState {
     Open,
-    /// The server no longer takes input.
+    /// The server accepts no more input.
     Broken,
-    /// We are leaving.
+    /// The connection is closing.
     Closing,
 }
 
@@ -87,7 +88,7 @@ impl StdioLink {
         Ok(Self { out, limit })
     }
 
-    /// Begins to close: nothing more is taken, and the driver ends the server.
+    /// Starts to close: no more messages are accepted, and the driver ends the server.
     pub fn close(&self) {
         let waker = {
             let mut out = self.out();
@@ -97,7 +98,7 @@ impl StdioLink {
         waker.into_iter().for_each(Waker::wake);
     }
 
-    /// Writes what it can and remembers who to wake for the rest. Says what is left of the link, and since when it is stuck.
+    /// Writes as much as possible and registers the driver's waker. Returns the state of the link.
     pub fn poll_flush(&self, context: &mut Context<'_>, gather: bool) -> Flushed {
         let mut out = self.out();
         out.gather = gather;
@@ -114,7 +115,7 @@ impl StdioLink {
         }
     }
 
-    /// Tells the driver that the server's own process has ended.
+    /// Informs the driver that the server's own process has ended.
     pub fn server_exited(&self, exit: Exit) {
         let waker = {
             let mut out = self.out();
@@ -124,7 +125,7 @@ impl StdioLink {
         waker.into_iter().for_each(Waker::wake);
     }
 
-    /// Ends the server's input.
+    /// Closes the server's stdin.
     pub fn close_input(&self) {
         let mut out = self.out();
         out.write_now();
@@ -150,7 +151,7 @@ impl Link for StdioLink {
                 LinkState::Closing => return Err(NotTaken::Closed),
             }
             let waiting = out.buffer.len() - out.head;
-            // One message is always taken when nothing waits: its own size is bounded elsewhere.
+            // One message is always accepted if the buffer is empty: its own size is bounded elsewhere.
             if waiting > 0 && waiting + length > self.limit {
                 return Err(NotTaken::Full);
             }
@@ -178,7 +179,7 @@ impl Link for StdioLink {
 }
 
 impl Outbox {
-    /// Takes a message: straight to the pipe if nothing is in the way, to the buffer otherwise.
+    /// Accepts a message: writes it to the pipe if the buffer is empty, otherwise appends it to the buffer.
     fn take(&mut self, parts: &[&[u8]], length: usize) {
         self.taken += length as u64;
         let nothing_waits = self.head == self.buffer.len() && !self.gather;
@@ -194,8 +195,8 @@ impl Outbox {
         }
     }
 
-    /// Moves what waits to the front when the written part before it is the larger one, instead of growing for ever
-    /// under a queue that is never quite empty.
+    /// Moves the waiting bytes to the front if the written part before them is larger, so that the buffer does not grow
+    /// forever under a queue that is never quite empty.
     fn make_room(&mut self, length: usize) {
         if self.head > self.buffer.len() / 2 && self.buffer.capacity() - self.buffer.len() < length {
             self.buffer.copy_within(self.head.., 0);
@@ -250,7 +251,7 @@ impl Outbox {
         }
     }
 
-    /// Counts what was written. `None` when the pipe is full or broken.
+    /// Counts written bytes. Returns `None` if the pipe is full or broken.
     fn note(&mut self, result: Result<usize, Errno>) -> Option<usize> {
         match result {
             Ok(count) => {

@@ -1,4 +1,4 @@
-//! A server as a child process, spoken to by lines over its standard streams.
+//! A server as a child process, with one message per line over its standard streams.
 
 mod driver;
 mod frames;
@@ -27,7 +27,7 @@ struct Streams {
     link: Arc<StdioLink>,
     stderr: Arc<Mutex<Ring>>,
     driver: tokio::task::AbortHandle,
-    /// Changes to true when nothing of the server is left.
+    /// Changes to true when all processes of the server have ended.
     ended: watch::Receiver<bool>,
 }
 

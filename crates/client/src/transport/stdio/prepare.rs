@@ -1,7 +1,7 @@
-//! What exactly will run: the program's path, its environment, its directory.
+//! Resolves the program's path, environment and working directory.
 //!
-//! Pure but for looking at files. The command is never handed to a shell, and nothing of the host's environment
-//! crosses but a short list and what the entry names.
+//! Pure except for file system lookups. The command is never passed to a shell. Only a short list of the host's
+//! environment variables and those named by the entry are passed on.
 
 use std::ffi::{OsStr, OsString};
 use std::io;
@@ -37,7 +37,7 @@ const ALWAYS: [&str; 20] = [
     "NODE_EXTRA_CA_CERTS",
 ];
 
-/// Variables that make a program load code: handed down only when the entry itself names them.
+/// Variables that make a program load code: passed on only if the entry itself names them.
 const LOADERS: [&str; 11] = [
     "NODE_OPTIONS",
     "NODE_PATH",
@@ -52,7 +52,7 @@ const LOADERS: [&str; 11] = [
     "ENV",
 ];
 
-/// A server ready to be started, as often as need be.
+/// A resolved server, which can be started any number of times.
 #[derive(Debug, Clone)]
 pub(crate) struct Prepared {
     pub program: PathBuf,
@@ -63,10 +63,10 @@ pub(crate) struct Prepared {
 }
 
 impl Prepared {
-    /// One start of it, marked so that its processes can be told from any other's.
+    /// Creates the request for one start, with a random mark that identifies its processes.
     pub fn errand(&self, grace: Duration) -> Errand {
         let mut random = [0; 16];
-        // Without randomness the mark is weaker, and nothing else.
+        // Without randomness the mark is weaker, but the start still works.
         let _ = getrandom::fill(&mut random);
         Errand {
             program: self.program.clone().into(),
@@ -123,9 +123,9 @@ fn environment(spec: &StdioSpec, surroundings: &Surroundings) -> Vec<(OsString, 
     env
 }
 
-/// The value of a variable that every server gets: a search path without the project's entries, a proxy without its
-/// credentials. An entry that names the variable gets the whole value, and so does one that inherits everything, but for
-/// the search path.
+/// Returns the inherited value of a variable: a search path without the project's entries, a proxy without its
+/// credentials. If the entry names the variable, it gets the whole value. If it inherits everything, it gets the whole
+/// value of all but the search path.
 fn inherited_value(name: &OsStr, value: &OsStr, spec: &StdioSpec, surroundings: &Surroundings) -> OsString {
     match name.to_str() {
         Some("PATH") => trusted_path(value, surroundings),
@@ -139,7 +139,7 @@ fn is_proxy(name: &str) -> bool {
     name.ends_with("_PROXY") && name != "NO_PROXY"
 }
 
-/// A proxy's address without user name and password. An address that is not text is left out whole.
+/// Removes user name and password from a proxy's address. An address that is not UTF-8 becomes empty.
 fn without_credentials(proxy: &OsStr) -> OsString {
     let Some(text) = proxy.to_str() else { return OsString::new() };
     let (scheme, rest) = text.split_once("://").map_or(("", text), |(scheme, rest)| (scheme, rest));

@@ -1,6 +1,6 @@
-//! What a server writes to stderr: always read, so that it never blocks; kept within a bound, for diagnosis.
+//! Reads a server's stderr, so that the server never blocks, and holds the last lines for diagnosis.
 //!
-//! Secrets are taken out before a line is kept or handed on, so that nobody downstream ever has them.
+//! Secrets are removed before a line is stored or passed on.
 
 use std::borrow::Cow;
 use std::collections::VecDeque;
@@ -18,17 +18,17 @@ use crate::pace::Pace;
 use crate::process_log::{Logging, ProcessNote};
 use wharf_guard::watched;
 
-/// Reads in a row, and lines, before others get their turn.
+/// Maximum reads and maximum lines before other tasks run.
 const READS_PER_TURN: usize = 8;
 const LINES_PER_TURN: usize = 64;
-/// Lines kept, however short they are.
+/// Maximum number of lines held, however short.
 const MAX_LINES: usize = 4096;
 
 /// The last lines, each cut and all together bounded.
 pub(super) struct Ring {
     lines: VecDeque<String>,
     current: Vec<u8>,
-    /// The current line was longer than what is kept of it.
+    /// The current line was cut.
     is_cut: bool,
     kept: usize,
     line_limit: usize,
@@ -51,12 +51,12 @@ impl Ring {
         }
     }
 
-    /// Whether somebody keeps a log of the lines.
+    /// Reports whether the lines are logged.
     pub fn is_logged(&self) -> bool {
         self.log.is_some()
     }
 
-    /// Takes bytes up to a number of lines, and gives those that are left.
+    /// Adds up to a maximum number of lines. Returns the remaining bytes.
     fn push<'a>(&mut self, mut bytes: &'a [u8], pace: &Pace) -> &'a [u8] {
         for _ in 0..LINES_PER_TURN {
             let Some(end) = memchr::memchr(b'\n', bytes) else {
@@ -94,21 +94,21 @@ impl Ring {
         }
     }
 
-    /// Nothing more comes: what has no line end is a line all the same.
+    /// Ends the stream: an unterminated line is still a line.
     fn end(&mut self) {
         if !self.current.is_empty() {
             self.end_line();
         }
     }
 
-    /// The current line as text, with whatever is secret in it.
+    /// Returns the current line as text, unredacted.
     fn text(&self) -> Cow<'_, str> {
         String::from_utf8_lossy(self.current.trim_ascii_end())
     }
 
-    /// The last lines that are not blank, oldest first.
+    /// Returns the last lines that are not blank, oldest first.
     pub fn tail(&self, count: usize) -> Vec<String> {
-        // More of it may be on its way.
+        // The line may be incomplete.
         let current = self.redactor.redact_cut(&self.text()).into_owned();
         let all = self.lines.iter().chain([&current]);
         let mut tail: Vec<String> =
@@ -118,7 +118,7 @@ impl Ring {
     }
 }
 
-/// Reads until the end, in a task that the caller stops when it needs no more.
+/// Starts a task that reads until the end of the stream or until the returned reader is dropped.
 pub(super) fn drain(stderr: OwnedFd, ring: Arc<Mutex<Ring>>, budget: ServerBudget) -> io::Result<StderrReader> {
     let stderr = watched(stderr, Interest::READABLE)?;
     let task = tokio::spawn(async move {
@@ -153,14 +153,14 @@ pub(super) fn drain(stderr: OwnedFd, ring: Arc<Mutex<Ring>>, budget: ServerBudge
     Ok(StderrReader { abort: task.abort_handle(), task })
 }
 
-/// The task that reads; it ends with this.
+/// The task that reads stderr. Dropping it ends the task.
 pub(super) struct StderrReader {
     abort: AbortHandle,
     task: tokio::task::JoinHandle<()>,
 }
 
 impl StderrReader {
-    /// Waits for the end of stderr, but not long: a grandchild may hold it open.
+    /// Waits for the end of stderr, up to a limit: a grandchild may hold it open.
     pub async fn finish(&mut self, at_most: std::time::Duration) {
         if !self.task.is_finished() {
             let _ = tokio::time::timeout(at_most, &mut self.task).await;

@@ -1,4 +1,4 @@
-//! What people are warned of before they approve.
+//! Tests of the warnings in the approval prompt.
 
 use super::*;
 
@@ -12,7 +12,7 @@ fn check_warns(words: &[&str], part: &str) {
     assert!(approvable.lines().len() >= words.len() + warnings.len());
 }
 
-/// T05: a program's name says nothing about what it runs.
+/// T05: the name of a program does not determine the code that it runs.
 #[test]
 fn t05_interpreters_are_warned_of_and_asked_about_anew() {
     let combinations: [&[&str]; 34] = [
@@ -85,7 +85,7 @@ fn packages_without_a_version_are_warned_of() {
     loose.into_iter().for_each(|words| check_warns(words, "has no fixed version"));
 }
 
-/// A description is looked at before anybody has agreed to anything, so that a large one must not hold us up.
+/// A definition is inspected before the user has approved it, so a large one must not cause long delays.
 #[test]
 fn many_arguments_are_looked_at_once() {
     for word in ["sh", "npx", "-c", "${A}"] {

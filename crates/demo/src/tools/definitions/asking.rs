@@ -1,4 +1,4 @@
-//! The tools that ask the client something before they answer.
+//! Tools that ask the client before they return.
 
 use serde_json::{Value, json};
 

@@ -1,4 +1,4 @@
-//! The tools that need nothing of the client.
+//! Tools without requests to the client.
 
 use serde_json::{Value, json};
 
@@ -139,7 +139,7 @@ fn process_tools() -> [Value; 2] {
     ]
 }
 
-/// The one tool whose arguments travel in headers as well (2026-07-28 server/tools, "x-mcp-header").
+/// The tool with arguments repeated in headers (2026-07-28 server/tools, "x-mcp-header").
 fn mirrored_tool() -> Value {
     json!({
         "name": "clear_customs",

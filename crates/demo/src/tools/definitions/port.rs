@@ -1,4 +1,4 @@
-//! The tools that change the port, tell of it, or take their time in it.
+//! Tools that change the port, send notifications, or take time.
 
 use serde_json::{Value, json};
 

@@ -1,4 +1,4 @@
-//! The copying itself: references replaced by what they lead to, and every string made neutral.
+//! Copying of a schema: references are inlined and strings are sanitized.
 
 use std::borrow::Cow;
 use std::collections::HashSet;
@@ -12,16 +12,16 @@ use crate::catalog::{DESCRIPTION, Mark, neutral};
 use super::keyword::{Role, role};
 use super::measure::Measures;
 
-/// The largest schema that is put in the place of a reference to it, in bytes.
+/// Maximum bytes of a schema that is inlined in place of a reference.
 const LARGEST_TARGET: usize = 8 * 1024;
-/// What all of them together may add to the copy.
+/// Maximum bytes that all inlined schemas together may add.
 const ROOM: usize = 64 * 1024;
-/// The types there are.
+/// The JSON Schema types.
 const TYPES: [&str; 7] = ["array", "boolean", "integer", "null", "number", "object", "string"];
-/// How much of a name or reference is told.
+/// Maximum characters of a name or reference in a warning.
 pub(super) const TOLD: usize = 100;
 
-/// Copies the whole of a schema. Definitions are in the copy only where something still refers to one.
+/// Copies a schema. Definitions are copied only if a reference to one remains.
 pub(super) fn copy<'a>(root: &Tree<'a>, measures: &Measures<'_, 'a>) -> (Members<'a>, Vec<Mark>) {
     let mut copier = Copier { measures, room: ROOM, refers: false, marks: Vec::new() };
     let Tree::Object(members) = root else { return (Vec::new(), Vec::new()) };
@@ -33,21 +33,22 @@ pub(super) fn copy<'a>(root: &Tree<'a>, measures: &Measures<'_, 'a>) -> (Members
     (copied, copier.marks)
 }
 
-/// What of an object is copied.
+/// The part of an object to copy.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Part {
-    /// All but definitions; a reference is replaced whatever it leads to, because no provider takes one there.
+    /// All members except definitions. References are always inlined, because no provider accepts them at the top
+    /// level.
     Top,
-    /// Only definitions.
+    /// Definitions only.
     Definitions,
-    /// All of it.
+    /// All members.
     Inner,
 }
 
 struct Copier<'m, 't, 'a> {
     measures: &'m Measures<'t, 'a>,
     room: usize,
-    /// Whether a reference stayed in the copy.
+    /// Set if a reference remains in the copy.
     refers: bool,
     marks: Vec<Mark>,
 }
@@ -90,12 +91,12 @@ impl<'a> Copier<'_, '_, 'a> {
 
     fn named(&mut self, value: &Tree<'a>) -> Tree<'a> {
         let Tree::Object(members) = value else { return self.data(value) };
-        // In `dependencies` there may be lists of names.
+        // `dependencies` may contain lists of names.
         let sensible = members.iter().filter(|(_, value)| is_schema(value) || matches!(value, Tree::List(_)));
         Tree::Object(sensible.map(|(key, value)| (self.name(key), self.schema(value))).collect())
     }
 
-    /// What stands in the place of a reference.
+    /// Returns the members that replace a reference.
     fn reference(&mut self, value: &Tree<'a>, part: Part) -> Members<'a> {
         let reference = value.text().unwrap_or_default();
         let itself = part == Part::Top && reference == "#";
@@ -103,7 +104,7 @@ impl<'a> Copier<'_, '_, 'a> {
             self.dropped(value);
             return Vec::new();
         };
-        // `true` allows everything, as nothing does, and `false` is of no use to a model.
+        // `true` allows everything, like an empty schema, and `false` is useless to a model.
         let Tree::Object(members) = target else { return Vec::new() };
         match measure.map(|measure| measure.bytes) {
             Some(bytes) if bytes <= LARGEST_TARGET.min(self.room) => self.room -= bytes,
@@ -121,7 +122,7 @@ impl<'a> Copier<'_, '_, 'a> {
         self.mark(Mark::ReferenceDropped(reference));
     }
 
-    /// Names of arguments stay as they are, or nobody could give the argument.
+    /// Argument names are kept unchanged, otherwise the argument could not be passed.
     fn required(&mut self, value: &Tree<'a>, members: &Members<'a>) -> Tree<'a> {
         let Tree::List(names) = value else { return self.data(value) };
         let arguments: HashSet<&str> = match members.iter().find(|(key, _)| key == "properties") {
@@ -144,7 +145,7 @@ impl<'a> Copier<'_, '_, 'a> {
         }
     }
 
-    /// Somebody careless might follow what only looks like a reference.
+    /// Drops an external `$ref` in data, because a careless consumer might follow it.
     fn datum(&mut self, (key, value): &(Cow<'a, str>, Tree<'a>)) -> Option<(Cow<'a, str>, Tree<'a>)> {
         if key == "$ref" && value.text().is_some_and(|reference| !reference.starts_with('#')) {
             self.dropped(value);
@@ -174,7 +175,7 @@ impl<'a> Copier<'_, '_, 'a> {
         Cow::Owned(found.text.into_owned())
     }
 
-    /// Tells the first of each kind: there may be thousands.
+    /// Records the first warning of each kind: there may be thousands.
     fn mark(&mut self, mark: Mark) {
         if !self.marks.iter().any(|told| discriminant(told) == discriminant(&mark)) {
             self.marks.push(mark);
@@ -182,7 +183,7 @@ impl<'a> Copier<'_, '_, 'a> {
     }
 }
 
-/// Whether a keyword holds what it is for. A provider that meets another would refuse everything it is sent.
+/// Reports whether a keyword has a valid value. Providers reject a whole request with an invalid one.
 fn makes_sense(role: Role, keyword: &str, value: &Tree<'_>) -> bool {
     match role {
         Role::Schemas => is_schema(value) || matches!(value, Tree::List(_)),
@@ -206,7 +207,7 @@ fn is_schema(value: &Tree<'_>) -> bool {
     matches!(value, Tree::Object(_) | Tree::Scalar("true" | "false"))
 }
 
-/// What a reference stands for, and what stands beside it, which goes before.
+/// Merges inlined members with their siblings, which take precedence.
 fn beside<'a>(referred: Members<'a>, beside: Members<'a>) -> Members<'a> {
     if referred.is_empty() {
         return beside;

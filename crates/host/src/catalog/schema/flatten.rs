@@ -1,7 +1,7 @@
-//! Alternatives and conditions at the top of a schema, which providers refuse, put into one plain object.
+//! Flattening of top-level alternatives and conditions, which providers reject, into one object.
 //!
-//! What comes of it allows whatever the original does, and more: the arguments of all alternatives, of which only those
-//! are required that every alternative requires.
+//! The result accepts a superset of the original: the arguments of all alternatives, of which only those are required
+//! that every alternative requires.
 
 use std::borrow::Cow;
 use std::collections::{HashMap, HashSet};
@@ -10,18 +10,18 @@ use crate::catalog::tree::{Members, Tree};
 
 use super::may_be_object;
 
-/// The most ways to describe one argument; past them anything is allowed.
+/// Maximum number of alternative schemas of one argument. Beyond it any value is allowed.
 const MOST_WAYS: usize = 32;
 
-/// The keywords a provider refuses at the top.
+/// Keywords that providers reject at the top level.
 const REFUSED: [&str; 9] = ["allOf", "anyOf", "oneOf", "not", "enum", "const", "if", "then", "else"];
 
-/// Whether there is nothing to be done.
+/// Reports whether no flattening is needed.
 pub(super) fn is_flat(members: &Members<'_>) -> bool {
     !members.iter().any(|(key, _)| REFUSED.contains(&&**key))
 }
 
-/// One plain object.
+/// Flattens the members into one object.
 pub(super) fn flatten(members: Members<'_>) -> Members<'_> {
     let Plain { mut rest, arguments, required, .. } = Plain::of(members);
     rest.push((Cow::Borrowed("properties"), Tree::Object(arguments)));
@@ -36,7 +36,7 @@ struct Plain<'a> {
     rest: Members<'a>,
     arguments: Members<'a>,
     required: Vec<Tree<'a>>,
-    /// The names of the arguments, and those that are required.
+    /// Names of all arguments and of the required ones.
     known: HashSet<Cow<'a, str>>,
     needed: HashSet<Cow<'a, str>>,
 }
@@ -67,12 +67,12 @@ impl<'a> Plain<'a> {
         plain
     }
 
-    /// Takes in what one of several branches will say. One branch alone says it for certain.
+    /// Merges several branches of which one applies. A single branch applies unconditionally.
     fn choose(&mut self, branches: Vec<Tree<'a>>) {
         let objects = branches.into_iter().filter_map(|branch| match branch {
             Tree::Object(_) if !may_be_object(&branch) => None,
             Tree::Object(members) => Some(Self::of(members)),
-            // Allows everything, and requires nothing.
+            // Allows everything and requires nothing.
             Tree::Scalar("true") => Some(Self::default()),
             _ => None,
         });
@@ -110,7 +110,7 @@ impl<'a> Plain<'a> {
     }
 }
 
-/// How the branches describe each argument, in the order in which they are met.
+/// The schemas that the branches give each argument, in order of occurrence.
 #[derive(Default)]
 struct Ways<'a> {
     places: HashMap<Cow<'a, str>, usize>,

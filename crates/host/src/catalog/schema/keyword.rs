@@ -1,21 +1,21 @@
-//! What the words of a schema mean to whoever walks it.
+//! Classification of JSON Schema keywords.
 
-/// What the value of a keyword holds.
+/// The kind of value that a keyword holds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Role {
-    /// A schema, or a list of them.
+    /// A schema or a list of schemas.
     Schemas,
     /// Schemas by name.
     Named,
-    /// Schemas by name that only count where something refers to them.
+    /// Schemas by name that apply only if they are referenced.
     Definitions,
     /// A reference to another schema.
     Reference,
-    /// A reference that is looked up while arguments are checked.
+    /// A reference that is resolved during validation.
     Dynamic,
-    /// Names of arguments.
+    /// Argument names.
     Required,
-    /// Something for those who keep schemas, which no model needs.
+    /// Metadata for schema tools, not for models.
     Bookkeeping,
     /// Text and data.
     Data,

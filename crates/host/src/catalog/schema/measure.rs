@@ -1,7 +1,7 @@
-//! How much a schema is, before anything is made of it.
+//! Measurement of a schema's size before it is compiled.
 //!
-//! A few references can stand for very much: each of thirty definitions that mentions the next one twice makes a
-//! thousand million. So every target is measured once, and what refers to it adds that measure.
+//! A few references can expand to very much: thirty definitions that each refer to the next one twice expand to a
+//! thousand million. Therefore every target is measured once, and references add its measure.
 
 use std::collections::HashMap;
 
@@ -10,41 +10,41 @@ use crate::catalog::tree::Tree;
 
 use super::keyword::{Role, role};
 
-/// The most schemas in one, counted as they are written.
+/// Maximum number of schemas as written.
 const MOST_SCHEMAS: usize = 5_000;
-/// The deepest nesting of schemas, as they are written.
+/// Maximum nesting of schemas as written.
 const DEEPEST: usize = 32;
-/// The longest way through schemas and references before it comes back to itself.
+/// Maximum length of a path through schemas and references before it repeats.
 const LONGEST_WAY: usize = 200;
-/// The most schemas to go through with all references followed.
+/// Maximum number of schemas with all references followed.
 const HIGHEST_COST: u64 = 1_000_000;
-/// The most steps of measuring, and the most bytes looked at. Only references to the same in many spellings, or into
-/// the midst of each other, come near.
+/// Maximum steps and bytes of a measurement. Only references to the same target in many spellings, or into the middle
+/// of each other, come close.
 const MOST_STEPS: usize = 50_000;
 const MOST_BYTES: usize = 16 * 1024 * 1024;
 
-/// What there is with all references followed.
+/// Size of a schema with all references followed.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(super) struct Measure {
-    /// Schemas.
+    /// Number of schemas.
     pub cost: u64,
-    /// Roughly what it takes to write it.
+    /// Approximate bytes when written.
     pub bytes: usize,
-    /// It leads back to itself, or to something that does.
+    /// Set if it refers to itself, directly or indirectly.
     pub cyclic: bool,
 }
 
-/// The measures of everything that references lead to.
+/// Measures of all reference targets.
 pub(super) struct Measures<'t, 'a> {
     root: &'t Tree<'a>,
-    /// Nothing yet for those that are being measured.
+    /// `None` while a target is being measured.
     targets: HashMap<&'t str, Option<Measure>>,
     steps: usize,
     bytes: usize,
 }
 
 impl<'t, 'a> Measures<'t, 'a> {
-    /// Measures a schema, unless it is too much.
+    /// Measures a schema. Returns an error if it exceeds a limit.
     pub fn take(root: &'t Tree<'a>) -> Result<Self, SchemaFault> {
         count(root, 0, &mut 0)?;
         let mut measures = Self { root, targets: HashMap::from([("#", None)]), steps: 0, bytes: 0 };
@@ -52,7 +52,7 @@ impl<'t, 'a> Measures<'t, 'a> {
         if whole.cost > HIGHEST_COST { Err(SchemaFault::TooCostly) } else { Ok(measures) }
     }
 
-    /// What a reference leads to within this schema, and how much that is where it has an end.
+    /// Returns the target of a reference within this schema, and its measure unless it is cyclic.
     pub fn target(&self, reference: &str) -> Option<(&'t Tree<'a>, Option<Measure>)> {
         let measure = self.targets.get(reference).copied().flatten().filter(|measure| !measure.cyclic);
         Some((resolve(self.root, reference)?, measure))
@@ -74,7 +74,7 @@ impl<'t, 'a> Measures<'t, 'a> {
                 (Role::Reference, Tree::Text(reference)) => total.add(self.reference(reference, way + 1)?),
                 (role, _) => {
                     for inner in schemas(role, value) {
-                        // Its bytes are among those of the whole already, but not what it refers to.
+                        // The bytes of `inner` are already part of the whole, but those of its references are not.
                         let Measure { cost, bytes, cyclic } = self.schema(inner, way + 1)?;
                         total.add(Measure { cost, bytes: bytes - size(inner), cyclic });
                     }
@@ -106,7 +106,7 @@ impl Measure {
     }
 }
 
-/// The schemas right within the value of a keyword, but for definitions.
+/// Returns the schemas directly within a keyword's value, except definitions.
 fn schemas<'t, 'a>(role: Role, value: &'t Tree<'a>) -> Box<dyn Iterator<Item = &'t Tree<'a>> + 't> {
     match (role, value) {
         (Role::Schemas, Tree::List(list)) => Box::new(list.iter()),
@@ -116,7 +116,7 @@ fn schemas<'t, 'a>(role: Role, value: &'t Tree<'a>) -> Box<dyn Iterator<Item = &
     }
 }
 
-/// Counts the schemas as they are written, definitions included.
+/// Counts the schemas as written, including definitions.
 fn count(tree: &Tree<'_>, depth: usize, number: &mut usize) -> Result<(), SchemaFault> {
     let Tree::Object(members) = tree else { return Ok(()) };
     *number += 1;
@@ -133,7 +133,7 @@ fn count(tree: &Tree<'_>, depth: usize, number: &mut usize) -> Result<(), Schema
     Ok(())
 }
 
-/// Roughly the bytes it takes to write a value, definitions not included.
+/// Returns the approximate bytes of a value when written, excluding definitions.
 fn size(tree: &Tree<'_>) -> usize {
     match tree {
         Tree::Scalar(text) => text.len(),
@@ -146,7 +146,7 @@ fn size(tree: &Tree<'_>) -> usize {
     }
 }
 
-/// What a reference leads to, if it is to something in the same text: `#`, or `#` and a JSON pointer (RFC 6901).
+/// Returns the target of a reference within the same document: `#`, or `#` and a JSON pointer (RFC 6901).
 pub(super) fn resolve<'t, 'a>(root: &'t Tree<'a>, reference: &str) -> Option<&'t Tree<'a>> {
     let pointer = reference.strip_prefix('#')?;
     if pointer.is_empty() {
@@ -161,7 +161,7 @@ pub(super) fn resolve<'t, 'a>(root: &'t Tree<'a>, reference: &str) -> Option<&'t
     })
 }
 
-/// A step of a pointer within a URI: percent-encoded, with `~1` for `/` and `~0` for `~`.
+/// Decodes a step of a JSON pointer in a URI: percent-encoding, `~1` for `/` and `~0` for `~`.
 fn unescaped(step: &str) -> Option<String> {
     let mut bytes = Vec::with_capacity(step.len());
     let mut rest = step.bytes();

@@ -1,4 +1,4 @@
-//! References in the copy that lead nowhere in it: what they led to has been put elsewhere, or was left out.
+//! Removal of dangling references from the copy. Their targets have been moved or removed.
 
 use std::collections::HashMap;
 
@@ -9,11 +9,12 @@ use crate::catalog::tree::{Members, Tree};
 use super::copy::TOLD;
 use super::measure::resolve;
 
-/// Dropping a reference can be the end of another, but hardly more often than this; then all of them go.
+/// Maximum number of rounds. Dropping a reference can invalidate another one, but rarely more often; afterwards all
+/// references are dropped.
 const MOST_ROUNDS: usize = 4;
 
-/// The schema without references that lead nowhere in it, and without one at its top, which no provider takes. Says
-/// which was dropped, escaped, if any was.
+/// Removes dangling references, and a top-level one, which no provider accepts. Returns a dropped reference, escaped,
+/// if there is one.
 pub(super) fn complete(mut members: Members<'_>) -> (Tree<'_>, Option<String>) {
     let mut dropped = None;
     if let Some(at) = members.iter().position(|(key, _)| key == "$ref") {
@@ -36,7 +37,7 @@ fn told(reference: &str) -> String {
     Untrusted::new(reference).shortened(TOLD).to_string()
 }
 
-/// Finds every reference, and whether it leads to a schema.
+/// Finds every reference and whether its target is a schema.
 fn look<'a>(tree: &Tree<'a>, top: &Tree<'a>, leads: &mut HashMap<String, bool>) {
     match tree {
         Tree::Scalar(_) | Tree::Text(_) => {}

@@ -214,7 +214,7 @@ fn every_string_is_neutral_and_arguments_stay_callable() {
     assert!(copied.len() < 4200 && marks == [Mark::Shortened]);
 }
 
-/// Values that have the words of schemas in them, in all the wrong places too.
+/// Generates values that contain schema keywords, also in invalid positions.
 fn schema_like() -> impl Strategy<Value = Value> {
     const WORDS: [&str; 16] = [
         "type",

@@ -1,4 +1,4 @@
-//! When a supervisor looks again, and what it does then.
+//! Tests of the supervisor's scheduled times.
 
 use std::time::Duration;
 
@@ -15,7 +15,7 @@ const fn seconds(count: u64) -> Duration {
     Duration::from_secs(count)
 }
 
-/// A server that became ready so long after it was born.
+/// Creates a server that became ready `after` its creation.
 fn ready(kept: Keeping, born: Instant, after: Duration) -> Tested {
     let mut server = Tested::new(kept, 7, moment(born));
     server.begin(moment(born));
@@ -25,8 +25,8 @@ fn ready(kept: Keeping, born: Instant, after: Duration) -> Tested {
     server
 }
 
-/// A lazy server that became ready 1,000 s after it was born, and how it is used: when it is looked at next, in seconds
-/// after it became ready.
+/// A lazy server becomes ready 1,000 s after its creation. Checks the time of its next event, in seconds after it
+/// became ready, for several uses.
 #[test]
 fn a_ready_server_is_looked_at_when_something_is_to_be_done() {
     let lazy = Keeping { lazy: true, health_check: None, ..keeping() };
@@ -39,7 +39,7 @@ fn a_ready_server_is_looked_at_when_something_is_to_be_done() {
         assert_eq!(due, expected.map(|time| born + seconds(1000 + time)), "{kept:?} {activity:?} at {now}");
     };
     let healthy = Keeping { health_check: Some(seconds(60)), ..lazy };
-    // Never used, or used last before it was stopped: it was brought up for something, and stays its time.
+    // Never used, or last used before it was stopped: the idle time starts with the connection.
     check(lazy, (0, 0), 0, 0, Some(600));
     check(lazy, (0, 0), 1100, 200, Some(700));
     check(lazy, busy, 1100, 100, Some(700));
@@ -49,7 +49,7 @@ fn a_ready_server_is_looked_at_when_something_is_to_be_done() {
     check(Keeping { idle_stop: Some(Duration::MAX), ..lazy }, (0, 0), 0, 0, None);
     check(Keeping { idle_stop: Some(Duration::MAX), ..lazy }, busy, 1000, 0, None);
     check(Keeping { idle_stop: Some(Duration::ZERO), ..lazy }, (0, 0), 0, 0, Some(0));
-    // In use, a server that is to be stopped at once is not looked at without end.
+    // With a zero idle timeout, a server in use is not checked in a busy loop.
     check(Keeping { idle_stop: Some(Duration::ZERO), ..lazy }, busy, 1000, 0, Some(1));
     check(healthy, (0, 0), 0, 0, Some(60));
     check(healthy, (0, 0), 1010, 10, Some(70));
@@ -107,7 +107,7 @@ fn one_that_was_given_up_gets_one_attempt_after_each_ever_longer_rest() {
         now = due;
         starts += server.step(Event::Due(unused_since(born)), moment(now)).len();
     }
-    // Three in the beginning, then one after each rest.
+    // Three attempts at first, then one after each cool-down.
     assert_eq!(starts, 3 + rests.len());
     assert_eq!(rests, [1, 2, 4, 8, 10, 10]);
 }

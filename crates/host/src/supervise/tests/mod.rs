@@ -1,4 +1,4 @@
-//! What a supervisor decides: each decision by itself in tables, and all of them together under thousands of histories.
+//! Tests of the supervisor: single decisions in tables, and random histories in a model.
 
 mod dates;
 mod model;
@@ -14,7 +14,7 @@ use wharf_spec::{Admission, Backoff, Reconnect};
 use super::step::{Activity, Keeping, Moment};
 use crate::trouble::Trouble;
 
-/// An eager server that is tried again, and asked every minute whether it is there.
+/// An eager server with retries and a health check every minute.
 fn keeping() -> Keeping {
     Keeping {
         admission: Admission::Enabled,
@@ -47,7 +47,7 @@ fn login() -> Arc<Trouble> {
     Arc::new(Trouble::NotConnected(Arc::new(error)))
 }
 
-/// A call that was turned away, and what whoever says who we are knows of it.
+/// A rejected call, with the remedy that the authorizer reports.
 fn turned_away(remedy: Option<Remedy>) -> Arc<Trouble> {
     let why = remedy.map(|remedy| Box::new(NotAuthorized { remedy, reason: "it has ended".to_owned() }));
     Arc::new(Trouble::TurnedAway(CallError::Unauthorized { status: 401, challenge: None, said: String::new(), why }))

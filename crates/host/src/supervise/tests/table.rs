@@ -1,4 +1,4 @@
-//! Every phase and every event: where the server stands afterwards, and what is to be done.
+//! Tests of every phase with every event.
 
 use std::rc::Rc;
 use std::time::Duration;
@@ -11,8 +11,8 @@ use super::{keeping, login, moment, passing, permanent, turned_away, unused_sinc
 use crate::supervise::phase::Phase;
 use crate::supervise::step::{Command, Effect, Event, Keeping, Supervisor};
 
-/// A row is where the server stands, a column what happens. A cell is where it stands afterwards, a dot for the same
-/// place, and what is to be done: `+` connect, `x` close, `?` ask whether it is there.
+/// Rows are phases, columns are events. A cell holds the next phase, or a dot if it is unchanged, and the effects: `+`
+/// connect, `x` close, `?` health check.
 const TABLE: &str = "
 -             connect disconnect reconnect keep eager enable disable withhold wanted connected overtaken passing permanent login bygone lost missed due later logout doubt outdated
 disabled      .       .          .         .    .     con+   .       una      .      .x        .x        .       .         .     .      .    .      .   .     .      .     .
@@ -53,7 +53,7 @@ fn every_phase_knows_what_every_event_means() {
     assert_eq!(checked, 17 * events.len());
 }
 
-/// A server brought to some place, and the attempt it began with.
+/// A server in a given phase, and its first attempt.
 struct Stand {
     server: Tested,
     kept: Keeping,
@@ -119,7 +119,7 @@ fn kept(place: &str, manner: &str) -> Keeping {
     kept
 }
 
-/// What brings a server that is connecting to its place.
+/// Returns the event that moves a connecting server to the phase.
 fn first(place: &str, manner: &str) -> Option<Event<&'static str>> {
     let trouble = match (place, manner) {
         ("connecting", _) => return None,
@@ -162,7 +162,7 @@ fn happening(event: &str, stand: &Stand) -> Event<&'static str> {
     }
 }
 
-/// Where a server stands, in three letters.
+/// Returns the state of a server as three letters.
 fn word(server: &Tested) -> &'static str {
     match (server.phase(), server.state().as_str()) {
         (Phase::Disconnected, _) => "off",

@@ -1,4 +1,4 @@
-//! Good servers beside others: how soon they are there, how fast they answer, and what the others cost.
+//! Healthy servers next to failing ones: time to readiness, call latency, and the cost of the failing servers.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -15,7 +15,7 @@ use wharf_peers::{Kind, answered, entry, good_tool, host, nanoseconds, small};
 use crate::process::{processor_time, processor_time_of_children};
 use crate::{Figures, Options, milliseconds};
 
-/// Starts the crowd, waits for the good ones that count, and calls them for as long as is asked.
+/// Starts all servers, waits for the measured ones, and calls them for the requested time.
 pub async fn measure(options: Options) -> Figures {
     let starts = Starts::new();
     let began = Instant::now();
@@ -49,7 +49,7 @@ fn crowd(options: &Options, starts: &Starts) -> Vec<ServerEntry> {
             servers.push(entry(&options.server, kind, number, starts.as_deref()));
         }
     };
-    // The others come first, so that whatever they take is taken before the good ones.
+    // Failing servers first, so that they take their resources before the healthy ones.
     add(&[Kind::Missing, Kind::Dead], options.dead);
     add(&[Kind::Slow], options.slow);
     add(CRASHING, options.crash);
@@ -59,7 +59,7 @@ fn crowd(options: &Options, starts: &Starts) -> Vec<ServerEntry> {
 
 const CRASHING: &[Kind] = &[Kind::Crashing, Kind::Stillborn];
 
-/// Has the callers call one good server after the other; gives every call's time in nanoseconds.
+/// Has the callers call the healthy servers in rotation. Returns the time of every call in nanoseconds.
 async fn calls(host: &Host, options: &Options, end: Instant) -> Vec<u64> {
     let turn = Arc::new(AtomicUsize::new(0));
     let mut callers = JoinSet::new();
@@ -82,7 +82,7 @@ async fn calls(host: &Host, options: &Options, end: Instant) -> Vec<u64> {
     callers.join_all().await.concat()
 }
 
-/// How many servers stand where.
+/// Counts the servers per state.
 fn states(host: &Host) -> BTreeMap<&'static str, usize> {
     let mut states = BTreeMap::new();
     for server in host.status() {
@@ -91,7 +91,7 @@ fn states(host: &Host) -> BTreeMap<&'static str, usize> {
     states
 }
 
-/// Where servers that crash write down their starts; removed in the end.
+/// Folder in which crashing servers record their starts; removed on drop.
 struct Starts(PathBuf);
 
 impl Starts {

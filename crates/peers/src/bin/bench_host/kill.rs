@@ -1,4 +1,4 @@
-//! A server is killed under a thousand calls: how they end, and how soon the next one is answered.
+//! Kills a server with many pending calls: outcome of the calls, and time until the next call is answered.
 
 use std::collections::BTreeMap;
 use std::time::Instant;
@@ -11,8 +11,8 @@ use wharf_peers::{Kind, answered, entry, good_tool, host, named, nanoseconds};
 
 use crate::{Figures, Options, milliseconds};
 
-/// Kills as often as is asked, one server after the other, each when it has lived for `options.age`; with no age at all,
-/// each in a host of its own, as soon as it has its calls.
+/// Kills the servers in rotation, `options.kills` times, each after it has run for `options.age`. With an age of zero,
+/// each kill uses a new host and happens as soon as the calls are pending.
 pub async fn measure(options: Options) -> Figures {
     let mut seen = Seen::default();
     let mut scene = Scene::open(&options).await;
@@ -27,7 +27,7 @@ pub async fn measure(options: Options) -> Figures {
     seen.figures(&options)
 }
 
-/// A host, and when each of its servers was last ready.
+/// A host, and the time at which each of its servers was last ready.
 struct Scene {
     host: Host,
     ready: Vec<Instant>,
@@ -35,13 +35,13 @@ struct Scene {
 
 #[derive(Default)]
 struct Seen {
-    /// From the kill to the end of the last call that was under way.
+    /// Time from the kill to the end of the last pending call.
     last_end: Vec<u64>,
-    /// From the kill to the answer of the next call.
+    /// Time from the kill to the response of the next call.
     recovery: Vec<u64>,
-    /// How calls that were under way ended.
+    /// Number of pending calls by outcome.
     ends: BTreeMap<&'static str, usize>,
-    /// Calls that reached the server that came after.
+    /// Number of calls that reached the restarted server.
     repeated: usize,
 }
 
@@ -68,7 +68,7 @@ impl Scene {
         seen.repeated += held;
     }
 
-    /// Makes calls that nobody answers, and waits until the server has all of them.
+    /// Makes calls that are never answered, and waits until the server has received all of them.
     async fn hold(&self, number: usize, callers: usize) -> JoinSet<Result<(), HostError>> {
         let mut calls = JoinSet::new();
         for _ in 0..callers {
@@ -97,7 +97,7 @@ impl Scene {
     }
 }
 
-/// How a call ended, in a word.
+/// Returns the outcome of a call as a word.
 fn word(ended: &Result<(), HostError>) -> &'static str {
     match ended {
         Ok(()) => "answered",

@@ -1,4 +1,4 @@
-//! The host over many servers, measured: `bench-host crowd|kill|overhead|memory`, each with a line of figures.
+//! Benchmarks of a host with many servers: `bench-host crowd|kill|overhead|memory`. Prints one line of figures.
 
 #![allow(
     clippy::print_stdout,
@@ -28,7 +28,7 @@ fn main() {
     let figures = match options.part.as_str() {
         "crowd" => block_on(Flavour::Multi, crowd::measure(options)),
         "kill" => block_on(Flavour::Multi, kill::measure(options)),
-        // On one thread, so that no wake-up of another is in what is compared.
+        // On one thread, so that the comparison includes no cross-thread wakeups.
         "overhead" => block_on(Flavour::Current, overhead::measure(options)),
         "memory" => block_on(Flavour::Multi, memory::measure(options)),
         _ => panic!("{USAGE}"),
@@ -36,26 +36,26 @@ fn main() {
     println!("{figures}");
 }
 
-/// A part's figures, as an object.
+/// The figures of one part, as a JSON object.
 type Figures = Value;
 
-/// What to measure, as said on the command line.
+/// Command-line options.
 struct Options {
     part: String,
-    /// The program of the servers.
+    /// Program of the servers.
     server: PathBuf,
     good: usize,
     dead: usize,
     slow: usize,
     crash: usize,
-    /// Good servers that are looked at.
+    /// Number of healthy servers that are measured.
     counted: usize,
     callers: usize,
     time: Duration,
     kills: usize,
-    /// How long a server has lived when it is killed.
+    /// Uptime of a server when it is killed.
     age: Duration,
-    /// Over a server in this process instead of one over stdio.
+    /// Use an in-process server instead of one over stdio.
     local: bool,
 }
 
@@ -99,7 +99,7 @@ impl Options {
     }
 }
 
-/// The `percent`-th percentile in milliseconds, of nanoseconds in any order; 0 of none.
+/// Returns a percentile in milliseconds, from nanoseconds in any order; 0 for an empty list.
 fn milliseconds(times: &mut [u64], percent: usize) -> f64 {
     times.sort_unstable();
     let place = times.len().saturating_sub(1) * percent / 100;

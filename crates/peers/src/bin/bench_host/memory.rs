@@ -1,4 +1,4 @@
-//! What an idle host takes, and its guards.
+//! Memory of an idle host and its guards.
 
 use serde_json::json;
 use wharf_peers::{Kind, answered, entry, host};
@@ -6,7 +6,7 @@ use wharf_peers::{Kind, answered, entry, host};
 use crate::process::{children, memory};
 use crate::{Figures, Options};
 
-/// Memory in KiB of a host that has `options.good` servers connected, has read their lists, and does nothing.
+/// Measures the memory in KiB of an idle host with `options.good` connected servers, after listing.
 pub async fn measure(options: Options) -> Figures {
     let servers = (0..options.good).map(|number| entry(&options.server, Kind::Good, number, None)).collect();
     let host = host(servers).start().await.unwrap();

@@ -1,4 +1,4 @@
-//! What a call through the host costs beyond the same call on its connection.
+//! Cost of a call through the host, compared with the same call on its connection.
 
 use std::hint::black_box;
 use std::time::Instant;
@@ -9,10 +9,10 @@ use wharf_peers::{InlineEcho, Kind, allow, answered, entry, good_tool, host, nam
 
 use crate::{Figures, Options, milliseconds};
 
-/// Calls of one way before the other has its turn.
+/// Consecutive calls of one kind before the other kind takes its turn.
 const TURN: usize = 200;
 
-/// Medians of both ways, which take turns on the same connection.
+/// Measures the medians of both kinds, which alternate on the same connection.
 pub async fn measure(options: Options) -> Figures {
     let host = open(&options).await;
     answered(&host, 1).await;
@@ -49,7 +49,7 @@ async fn open(options: &Options) -> Host {
     host(vec![entry(&options.server, Kind::Good, 0, None)]).start().await.unwrap()
 }
 
-/// Times of a turn each, in nanoseconds: through the host, and on the connection.
+/// Runs one turn of each kind. Returns the times in nanoseconds: through the host, and on the connection.
 async fn turns(host: &Host, connection: &Connection, arguments: &Raw) -> (Vec<u64>, Vec<u64>) {
     let tool = good_tool(0, "echo");
     let (mut through, mut direct) = (Vec::with_capacity(TURN), Vec::with_capacity(TURN));

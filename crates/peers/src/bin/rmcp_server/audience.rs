@@ -1,4 +1,4 @@
-//! Who is told when something changes: the subscribers of either era.
+//! Subscribers of both eras.
 
 use std::collections::HashSet;
 use std::sync::Mutex;
@@ -9,12 +9,12 @@ use tokio::sync::{Notify, watch};
 
 use crate::Context;
 
-/// The resources somebody of the handshake era wants, and the open subscriptions of the stateless one.
+/// Resource subscriptions of handshake-era clients, and open subscriptions of stateless clients.
 #[derive(Default)]
 pub struct Audience {
     wanted: Mutex<HashSet<String>>,
     sinks: Mutex<Vec<SubscriptionSink>>,
-    /// How many subscriptions the SDK is about to open.
+    /// Number of subscriptions the SDK is about to open.
     opening: watch::Sender<usize>,
     end: Notify,
 }
@@ -28,13 +28,13 @@ impl Audience {
         self.wanted.lock().unwrap().remove(uri);
     }
 
-    /// Announces a subscription. The SDK tells the client that it is open before it tells us, and
-    /// what happens in between is not to be lost.
+    /// Registers a pending subscription. The SDK notifies the client before this server, and changes in between must
+    /// not be lost.
     pub fn expect(&self) {
         self.opening.send_modify(|opening| *opening += 1);
     }
 
-    /// Keeps the subscription until the client withdraws it or [`Self::end`] is called.
+    /// Holds the subscription until the client cancels it or [`Self::end`] is called.
     pub async fn listen(&self, subscription: SubscriptionContext) {
         let sink = subscription.sink().clone();
         let id = sink.id().clone();
@@ -47,7 +47,7 @@ impl Audience {
         self.forget(&id);
     }
 
-    /// Ends the open subscriptions in the way the protocol calls graceful.
+    /// Ends the open subscriptions gracefully, in the protocol's sense.
     pub async fn end(&self) {
         self.opened().await;
         self.end.notify_waiters();
@@ -55,7 +55,7 @@ impl Audience {
 
     pub async fn updated(&self, uri: &str, context: &Context) {
         for sink in self.sinks().await {
-            // The sink refuses what its subscriber did not ask for.
+            // The sink filters out notifications the subscriber did not request.
             let _ = sink.notify_resource_updated(uri).await;
         }
         let wanted = self.wanted.lock().unwrap().contains(uri);

@@ -19,14 +19,14 @@ const SEALED: &str = "note://sealed";
 const PORT: &str = "port://";
 const NAMES: [&str; 3] = ["Ada", "Alan", "Grace"];
 const PORTS: [&str; 3] = ["genoa", "ghent", "riga"];
-/// How long an answer may be kept, in milliseconds.
+/// Cache lifetime of responses, in milliseconds.
 const FRESH: u64 = 60_000;
 
 pub fn icon() -> Icon {
     Icon::new("data:image/svg+xml;base64,PHN2Zy8+").with_mime_type("image/svg+xml").with_sizes(vec!["any".into()])
 }
 
-/// Gives one resource a page.
+/// Lists the resources, one per page.
 pub fn resources(page: Page) -> Result<ListResourcesResult, ErrorData> {
     let note = |uri, name| Resource::new(uri, name).with_mime_type("text/plain").with_icons(vec![icon()]);
     let notes = vec![note(HELLO, "hello"), note(COUNTER, "counter"), note(SEALED, "sealed")];

@@ -1,4 +1,4 @@
-//! The server over Streamable HTTP: the SDK's own service, one for both eras, under a plain HTTP server.
+//! The server over Streamable HTTP: the SDK's own service for both eras, on a plain HTTP server.
 
 use std::convert::Infallible;
 use std::sync::Arc;
@@ -15,7 +15,7 @@ use crate::Peer;
 
 type Service = StreamableHttpService<Peer, LocalSessionManager>;
 
-/// Listens on a free port of the loopback interface and says where, until the standard input ends.
+/// Listens on a free loopback port, prints the address, and serves until the standard input ends.
 pub async fn serve(peer: Peer) {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     println!("listening http://{}/mcp", listener.local_addr().unwrap());
@@ -34,14 +34,14 @@ async fn accept(listener: TcpListener, service: Service) {
     }
 }
 
-/// Answers what comes over one connection, and tells of each request: a test can then see which there were.
+/// Serves one connection and prints each request, so that tests can inspect them.
 async fn converse(stream: TcpStream, service: Service) {
     let answer = service_fn(move |request: hyper::Request<hyper::body::Incoming>| {
         println!("{} {}", request.method(), request.uri().path());
         let service = service.clone();
         async move { Ok::<_, Infallible>(service.handle(request).await) }
     });
-    // A client that goes away in the middle is no news.
+    // Ignore disconnects.
     let _ = http1::Builder::new().serve_connection(TokioIo::new(stream), answer).await;
 }
 

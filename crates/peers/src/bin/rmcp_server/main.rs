@@ -1,8 +1,7 @@
-//! A small server on the Rust SDK, for the tests: something of everything that a client has to support, in
-//! both eras, with pages and with the tasks of 2026-07-28. It is reached over stdio, and with `--http` over
-//! Streamable HTTP.
+//! Test server on the Rust SDK. It covers every feature a client must support, in both eras, with pagination and the
+//! tasks of 2026-07-28. It serves stdio, or Streamable HTTP with `--http`.
 //!
-//! The SDK has no tasks of 2025-11-25, and no subscriptions to a task.
+//! The SDK supports neither the tasks of 2025-11-25 nor subscriptions to a task.
 
 #![allow(
     clippy::unwrap_used,
@@ -48,7 +47,7 @@ async fn main() {
     service.waiting().await.unwrap();
 }
 
-/// The server; each method hands over to the module that knows. Over HTTP there are many, of one mind.
+/// The server; each method delegates to a module. Over HTTP, all instances share their state.
 #[derive(Clone, Default)]
 struct Peer {
     audience: Arc<Audience>,

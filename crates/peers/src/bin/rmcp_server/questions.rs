@@ -1,8 +1,7 @@
-//! Tools that need something of the client.
+//! Tools that request input from the client.
 //!
-//! Each is a function from what was answered so far to what comes next, so that both eras share it:
-//! the stateless one takes the questions home and comes back with the answers, and the handshake
-//! one is asked while its call waits.
+//! Each is a function from the responses so far to the next step, shared by both eras: a stateless client receives the
+//! requests and retries with the responses, a handshake-era client is asked during the call.
 
 use rmcp::ErrorData;
 use rmcp::model::{
@@ -15,13 +14,13 @@ use serde_json::{Value, json};
 
 use crate::Context;
 
-/// What the client has answered, and what the server gave it to keep.
+/// The client's responses, and the state it returned.
 struct Round {
     responses: InputResponses,
     state: Option<String>,
 }
 
-/// What a tool does next.
+/// The next step of a tool.
 enum Step {
     Done(String),
     Ask(InputRequiredResult),
@@ -51,7 +50,7 @@ pub async fn call(request: CallToolRequestParams, context: &Context) -> Result<C
     }
 }
 
-/// Puts the questions to a client of the handshake era, one after the other.
+/// Sends the requests to a handshake-era client, one after the other.
 async fn put(questions: InputRequests, context: &Context) -> Result<InputResponses, String> {
     let mut responses = InputResponses::new();
     for (key, question) in questions {
@@ -86,7 +85,7 @@ fn once(key: &str, question: InputRequest, round: &Round, shown: impl Fn(&Value)
     }
 }
 
-/// Gives what was filled in, `nothing` if somebody would not, and none if nobody was asked.
+/// Returns the submitted value, `nothing` if the user declined, and `None` if the request was not made.
 pub fn said(responses: Option<&InputResponses>, field: &str) -> Option<String> {
     let answer = responses?.get(field)?;
     Some(answer["content"][field].as_str().unwrap_or("nothing").to_owned())
@@ -116,7 +115,7 @@ fn shed(round: &Round) -> Step {
     }
 }
 
-/// Runs the tools that the model calls, and says what it said at last; the state is the conversation.
+/// Runs the tools that the model calls, and returns its final message. The state is the conversation.
 fn model(tools: bool, round: &Round) -> Step {
     let kept = round.state.as_deref().and_then(|state| serde_json::from_str(state).ok());
     let mut messages: Vec<SamplingMessage> = kept.unwrap_or_else(|| vec![question()]);
@@ -142,7 +141,7 @@ fn ask<const N: usize>(questions: [(&str, InputRequest); N], state: Option<Strin
     Step::Ask(InputRequiredResult::new(Some(questions), state))
 }
 
-/// Asks for a name before a prompt or a resource; the SDK refuses this to the handshake era.
+/// Requests a name before a prompt or a resource. The SDK rejects this for handshake-era clients.
 pub fn name_first() -> InputRequiredResult {
     InputRequiredResult::from_input_requests(InputRequests::from([("name".to_owned(), field("name"))]))
 }
@@ -165,7 +164,7 @@ fn roots() -> InputRequest {
     InputRequest::ListRoots(ListRootsRequest::default())
 }
 
-/// Asks for a page to be visited; the SDK sends an identity in both eras, though only one has it.
+/// Requests a visit to a URL. The SDK sends an elicitation id in both eras, though only one defines it.
 fn page() -> InputRequest {
     let (message, url) = ("Pay the harbour dues.".to_owned(), "https://example.org/dues?ship=7".to_owned());
     let elicitation_id = "dues-7".to_owned();
@@ -173,7 +172,7 @@ fn page() -> InputRequest {
     InputRequest::Elicitation(ElicitRequest::new(params))
 }
 
-/// Asks for one field.
+/// Requests one field.
 pub fn field(name: &str) -> InputRequest {
     let schema = json!({"type": "object", "properties": {name: {"type": "string"}}, "required": [name]});
     form(&format!("Which {name}?"), schema)

@@ -1,4 +1,4 @@
-//! The tools as the client sees them.
+//! Tool definitions.
 
 use rmcp::ErrorData;
 use rmcp::model::{CacheScope, JsonObject, ListToolsResult, Tool, ToolAnnotations};
@@ -6,10 +6,10 @@ use serde_json::{Value, json};
 
 use crate::{Page, catalog, invalid};
 
-/// How many tools go on a page.
+/// Number of tools per page.
 const PAGE: usize = 5;
 
-/// Gives a page of the tools, those that grew since the start at the end.
+/// Returns a page of tools, with tools added since the start at the end.
 pub fn list(page: Page, grown: u64) -> Result<ListToolsResult, ErrorData> {
     let added = (1..=grown).map(|number| plain(&format!("grown_{number}"), "Was not there before."));
     let (items, next) = page_of(all().into_iter().chain(added).collect(), page, PAGE)?;
@@ -18,7 +18,7 @@ pub fn list(page: Page, grown: u64) -> Result<ListToolsResult, ErrorData> {
     Ok(list.with_ttl_ms(60_000).with_cache_scope(CacheScope::Public))
 }
 
-/// Cuts a page out of a list; the cursor is the number of the first item.
+/// Returns a page of a list. The cursor is the index of the first item.
 pub fn page_of<T>(items: Vec<T>, page: Page, size: usize) -> Result<(Vec<T>, Option<String>), ErrorData> {
     let start = match page.and_then(|page| page.cursor) {
         Some(cursor) => cursor.parse().map_err(|_| invalid(format!("no page {cursor}")))?,

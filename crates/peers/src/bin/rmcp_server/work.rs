@@ -1,4 +1,4 @@
-//! Tools that do something of their own: at once, slowly, or as a task.
+//! Tools with effects of their own: immediate, slow, or as a task.
 
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -17,12 +17,12 @@ use crate::catalog::COUNTER;
 use crate::questions::{field, is_stateless};
 use crate::{Context, Peer, invalid};
 
-/// What the tools change.
+/// State that the tools change.
 #[derive(Default)]
 pub struct Work {
     counter: AtomicU64,
     grown: AtomicU64,
-    /// What a client of the handshake era wants logged.
+    /// Log level set by a handshake-era client.
     level: Mutex<Option<LoggingLevel>>,
 }
 
@@ -78,7 +78,7 @@ fn is_grown(peer: &Peer, name: &str) -> bool {
     number.is_some_and(|number: u64| (1..=peer.work.grown()).contains(&number))
 }
 
-/// Logs if the client wants it: the SDK leaves that to the server, in both eras.
+/// Sends a log message if the client's level allows it. The SDK leaves this check to the server, in both eras.
 async fn log(peer: &Peer, arguments: &JsonObject, context: &Context) -> Result<String, ErrorData> {
     let level = string(arguments, "level")?;
     let level: LoggingLevel = serde_json::from_value(level.into()).map_err(|error| invalid(error.to_string()))?;
@@ -111,7 +111,7 @@ async fn slow(arguments: &JsonObject, context: &Context) -> Result<String, Error
     Ok(format!("{steps} steps"))
 }
 
-/// Says, where a test can see it, that a call was withdrawn.
+/// Reports the cancellation of a call on stderr, for tests.
 fn stopped() -> ErrorData {
     eprintln!("stopped");
     ErrorData::internal_error("cancelled", None)
@@ -129,7 +129,7 @@ async fn grow(peer: &Peer, context: &Context) -> String {
     format!("grown_{number}")
 }
 
-/// Makes a task whether or not the client knows them: the SDK refuses on behalf of one that does not.
+/// Creates a task in any case: the SDK rejects it for a client without task support.
 fn brew(peer: &Peer, arguments: &JsonObject) -> CallToolResponse {
     let steps = arguments.get("steps").and_then(Value::as_u64).unwrap_or(3);
     let flag = |name: &str| arguments.get(name) == Some(&Value::Bool(true));

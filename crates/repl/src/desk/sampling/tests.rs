@@ -40,7 +40,7 @@ fn a_request_becomes_a_conversation() {
     }
 }
 
-/// A desk whose questions are answered with these lines, in order; gives what was shown as well.
+/// Answers the desk's questions with these lines in order. Returns the output.
 async fn person(mut inbox: mpsc::Receiver<Arrival>, lines: &[&str]) -> Vec<String> {
     let mut shown = Vec::new();
     for line in lines {

@@ -1,37 +1,37 @@
-//! A table in a box, fitted to the width there is.
+//! Boxed tables, fitted to the terminal width.
 
 use unicode_width::UnicodeWidthStr as _;
 
 use wharf_terminal::columns::Side;
 use wharf_terminal::table::cut;
 
-/// What a column takes beside its text: a line and a space on either side.
+/// Columns needed per table column besides its text: one line and two spaces.
 const AROUND: usize = 3;
-/// What the first column is cut to before any other goes.
+/// Width to which the first column is truncated before other columns are omitted.
 const LEAST_FIRST: usize = 10;
 
-/// A row, and what is said below it across all columns. Everything is escaped already.
+/// A row with an optional note below it that spans all columns. All texts are escaped.
 pub struct BoxedRow<const N: usize> {
     pub cells: [String; N],
     pub below: Option<Note>,
 }
 
-/// What is said below a row. The second part is never cut.
+/// A note below a row. The next step is truncated last.
 pub struct Note {
     pub what: String,
     pub next: String,
 }
 
-/// A table to be drawn.
+/// A table to draw.
 pub struct Boxed<'a, const N: usize> {
     pub headings: [(&'static str, Side); N],
     pub rows: &'a [BoxedRow<N>],
-    /// The columns that are left out where there is no room, in this order. The first column is cut before.
+    /// Columns to omit if space is short, in this order. The first column is truncated before that.
     pub giving_way: &'a [usize],
 }
 
 impl<const N: usize> Boxed<'_, N> {
-    /// The box as lines. `dress` puts a finished cell in its style.
+    /// Draws the box. `dress` styles a finished cell.
     pub fn draw(&self, width: Option<usize>, dress: impl Fn(usize, &str) -> String) -> String {
         let columns = self.fitted(width);
         let rule = |left, middle, right| {
@@ -52,7 +52,7 @@ impl<const N: usize> Boxed<'_, N> {
         text
     }
 
-    /// Which columns there are, and how wide each is.
+    /// Returns the visible columns with their widths.
     fn fitted(&self, width: Option<usize>) -> Vec<(usize, usize)> {
         let natural = |at: usize| self.rows.iter().map(|row| row.cells[at].width()).max().unwrap_or_default();
         let mut columns: Vec<(usize, usize)> =
@@ -91,12 +91,12 @@ impl<const N: usize> Boxed<'_, N> {
     }
 }
 
-/// How wide a box of these columns is.
+/// Returns the total width of a box with these columns.
 fn taken(columns: &[(usize, usize)]) -> usize {
     columns.iter().map(|(_, width)| width + AROUND).sum::<usize>() + 1
 }
 
-/// A note across all columns, indented.
+/// Formats a note that spans all columns.
 fn across(note: &Note, columns: &[(usize, usize)]) -> String {
     let room = taken(columns).saturating_sub(6);
     let what = cut(&note.what, room.saturating_sub(note.next.width() + 2));

@@ -1,4 +1,4 @@
-//! `/mcp debug SERVER`: its details, how connecting to it went, and what went wrong quietly.
+//! `/mcp debug SERVER`: details, the connection steps, and counters of silent problems.
 
 use wharf_client::{ConnectTrace, Counters};
 
@@ -27,7 +27,7 @@ pub fn run(server: &str, post: &Post<'_>) -> Result<Wish, Failure> {
     post.print(text)
 }
 
-/// How the last attempt went.
+/// Returns the trace of the last connection attempt.
 fn trace(server: &str, post: &Post<'_>) -> Option<ConnectTrace> {
     let host = &post.fleet.host;
     match host.connection(server) {
@@ -41,7 +41,7 @@ fn steps(trace: &ConnectTrace, width: Option<usize>) -> String {
     render_rows(&trace.steps.iter().map(step).collect::<Vec<_>>(), width)
 }
 
-/// What was counted, where it was more than nothing.
+/// Formats the non-zero counters.
 fn counted(counters: &Counters) -> String {
     let all = [
         (counters.notifications, "notifications"),
@@ -61,7 +61,7 @@ fn counted(counters: &Counters) -> String {
     if told.is_empty() { "nothing out of the ordinary".to_owned() } else { told.join(", ") }
 }
 
-/// Where there is more.
+/// Lists further sources of information.
 fn further(server: &str, post: &Post<'_>) -> Vec<String> {
     let session = post.fleet.session;
     let log = session.configuration.state.as_deref().map(|state| {

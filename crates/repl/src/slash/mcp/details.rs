@@ -1,4 +1,4 @@
-//! `/mcp SERVER`: everything there is to know of a server without looking into its messages.
+//! `/mcp SERVER`: all details of a server, without its wire messages.
 
 use wharf::catalog::Freshness;
 use wharf::{ConnectedStatus, OfferStatus, ServerStatus, State};
@@ -18,13 +18,13 @@ use wharf_terminal::status::show::{dressed, state};
 use wharf_terminal::style::{QUIET, paint};
 use wharf_terminal::table::wrap_gutter;
 
-/// The most of what a server would like models to know.
+/// Maximum characters shown of a server's instructions.
 const INSTRUCTIONS: usize = 600;
-/// The most lines of it.
+/// Maximum lines shown of a server's instructions.
 const INSTRUCTION_LINES: usize = 8;
-/// The last lines of stderr that are shown.
+/// Maximum lines shown of stderr.
 const STDERR_SHOWN: usize = 10;
-/// The most of a name that is shown.
+/// Maximum characters shown of a name.
 const LONGEST: usize = 80;
 
 pub fn run(server: &str, post: &Post<'_>) -> Result<Wish, Failure> {
@@ -32,7 +32,7 @@ pub fn run(server: &str, post: &Post<'_>) -> Result<Wish, Failure> {
     post.print(sheets(name.as_str(), post).concat())
 }
 
-/// What is known of a server, and of an entry of the same name that waits to be approved.
+/// Renders the sheets of a server, and of an unapproved entry with the same name.
 pub fn sheets(server: &str, post: &Post<'_>) -> Vec<String> {
     let mut rows: Vec<Row> = post.fleet.rows().into_iter().filter(|row| row.id == server).collect();
     rows.sort_by_key(|row| row.state == State::Unapproved);
@@ -83,7 +83,7 @@ impl ServerSheet {
         }
     }
 
-    /// What was last wrong, and the evidence. What it wrote to stderr stands below for itself.
+    /// Adds the last error and its evidence. Stderr follows separately.
     fn failure(&mut self, failure: &Failure, width: Option<usize>) {
         self.0.wrapped("Error", &Untrusted::new(failure.error.message.as_str()).to_string(), width);
         if let Some(step) = failure.error.step {
@@ -147,7 +147,7 @@ impl ServerSheet {
         }
     }
 
-    /// A line in the server's own words, which nothing of leaves the gutter.
+    /// Adds a line of server text, confined to the gutter.
     fn words(&mut self, line: &str, width: Option<usize>) {
         self.0.text.push_str(&format!("{}\n", wrap_gutter(&gutter(line), width)));
     }
@@ -163,13 +163,13 @@ impl ServerSheet {
     }
 }
 
-/// What a server calls itself.
+/// Formats the name and version that a server reports.
 fn called(info: &Implementation) -> String {
     let title = info.title.as_ref().map(|title| format!(" ({title})")).unwrap_or_default();
     Shown::line(&format!("{} {}{title}", info.name, info.version), LONGEST).to_string()
 }
 
-/// What a server says it can do.
+/// Formats the capabilities that a server declares.
 fn capabilities(offered: &ServerCapabilities) -> String {
     let extensions: Vec<String> = offered.extensions.iter().map(|id| Shown::line(id, LONGEST).to_string()).collect();
     let plain = [

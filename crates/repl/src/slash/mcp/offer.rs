@@ -1,4 +1,4 @@
-//! `/mcp list-tools`: every tool, by server and by what its server says it does.
+//! `/mcp list-tools`: every tool, grouped by server and by declared effect.
 
 use std::sync::Arc;
 
@@ -13,7 +13,7 @@ use wharf_terminal::status::show::line;
 use wharf_terminal::style::{QUIET, WARNING, paint};
 use wharf_terminal::table::{Row, table, wrap};
 
-/// The most of a name that is shown.
+/// Maximum characters shown of a name.
 const LONGEST: usize = 100;
 
 const CLAIMS: &str = "What a tool does is its server's claim, and allows nothing by itself.";
@@ -33,7 +33,7 @@ pub fn run(server: Option<&str>, post: &Post<'_>) -> Result<Wish, Failure> {
     post.print(format_args!("{text}{}\n", paint(QUIET, wrap(CLAIMS, post.width()))))
 }
 
-/// What a server says a tool does, the worst where it says several things. One of which nothing is said may do anything.
+/// Effect of a tool as declared by its server, the most severe if several apply. A tool without hints may do anything.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Effect {
     ReadOnly,
@@ -61,7 +61,7 @@ impl Effect {
     }
 }
 
-/// One server: its tools by what they do, and those that nobody gets.
+/// Renders the tools of one server by effect, including tools that are not offered.
 fn one(section: &Section, width: Option<usize>) -> String {
     let tools: Vec<&Arc<CatalogTool>> = section.offered().collect();
     let mut text = format!("{}\n", heading::<Arc<CatalogTool>>(section, tools.len()));
@@ -102,7 +102,7 @@ fn withheld(section: &Section) -> Vec<Row> {
     of_tools.map(|(_, withheld)| row(withheld)).collect()
 }
 
-/// What else there is to know of the list.
+/// Lists further remarks about the tool list.
 fn remarks(section: &Section) -> Vec<String> {
     let failed = section.failures.iter().filter(|(list, _)| *list == ListName::Tools);
     let mut remarks: Vec<String> =

@@ -1,4 +1,4 @@
-//! `/mcp stats`: how often tools were called in this session, how that ended and how long it took.
+//! `/mcp stats`: number, outcome and duration of tool calls in this session.
 
 use wharf::ToolStats;
 use wharf_spec::Untrusted;
@@ -17,7 +17,7 @@ pub fn run(server: Option<&str>, post: &Post<'_>) -> Result<Wish, Failure> {
         Some(server) => vec![known(server, post)?.to_string()],
         None => post.fleet.host.status().into_iter().map(|status| status.name.to_string()).collect(),
     };
-    // A server that has gone meanwhile has been called by nobody.
+    // A server removed in the meantime has no statistics.
     let of = |name: &String| (name.clone(), post.fleet.host.stats_of(name).unwrap_or_default());
     let counted: Vec<(String, Vec<ToolStats>)> = names.iter().map(of).filter(|(_, tools)| !tools.is_empty()).collect();
     if counted.is_empty() {

@@ -1,4 +1,4 @@
-//! `/mcp status`: all servers and how they are.
+//! `/mcp status`: all servers and their state.
 
 use wharf::State;
 
@@ -24,7 +24,7 @@ const HEADINGS: [(&str, Side); 7] = [
     ("Updated", Side::Left),
 ];
 
-/// The status says whether a server is switched off, and its details say the rest.
+/// Columns to omit first: the status column shows disabled servers, and the details show the rest.
 const GIVING_WAY: [usize; 4] = [3, 2, 1, 6];
 
 const HINTS: [&str; 2] = ["Use '/mcp list-tools' to see all tools", "Use '/mcp debug <server>' for more details"];
@@ -57,7 +57,7 @@ fn cells(row: &Row) -> [String; 7] {
     ]
 }
 
-/// Whether it is switched on, in its file and for this session.
+/// Reports whether the server is enabled, in its file and for this session.
 pub fn is_on(row: &Row) -> bool {
     row.enabled && row.state != State::Disabled
 }
@@ -70,20 +70,20 @@ fn dress(column: usize, cell: &str) -> String {
     }
 }
 
-/// What is wrong with a server, and what to do about it.
+/// Returns a note with the problem of a server and the next step.
 fn below(row: &Row) -> Option<Note> {
     let what = row.failure.as_deref().map(evidence).or_else(|| row.notes.first().cloned());
     let next = next_step(row);
     (what.is_some() || next.is_some()).then(|| Note { what: what.unwrap_or_default(), next: next.unwrap_or_default() })
 }
 
-/// What to type next about a server that is not as it should be.
+/// Returns the command to run next for a server with a problem.
 pub fn next_step(row: &Row) -> Option<String> {
     let id = &row.id;
     match row.state {
         State::AuthRequired => Some(format!("/mcp auth {id}")),
         State::Unapproved => Some(format!("wharf approve {id}")),
-        // Never in the host: its entry has to be mended, and then looked at again.
+        // Never in the host: the entry must be corrected and reloaded.
         State::Failed if row.since.is_none() => Some(format!("wharf why {id}, then /mcp reload")),
         State::Failed => Some(format!("/mcp reconnect {id}")),
         State::Reconnecting => Some(format!("/mcp debug {id}")),

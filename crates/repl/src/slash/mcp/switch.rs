@@ -1,4 +1,4 @@
-//! `/mcp connect`, `disconnect`, `reconnect`, `enable`, `disable` and `auth`: for this session only.
+//! `/mcp connect`, `disconnect`, `reconnect`, `enable`, `disable` and `auth`, for this session only.
 
 use wharf::{HostError, State};
 use wharf_spec::{Admission, ServerName};
@@ -30,7 +30,7 @@ pub async fn disconnect(server: &str, post: &Post<'_>) -> Result<Wish, Failure> 
 pub async fn enable(server: &str, post: &Post<'_>) -> Result<Wish, Failure> {
     let name = known(server, post)?;
     let known = post.fleet.known();
-    // One that is not approved, or cannot be read, is no better for being switched on.
+    // Enabling does not help a server that is unapproved or invalid.
     let barred = known.config.server(name.as_str()).filter(|server| server.admission() != Admission::Disabled);
     if let Some(failure) = barred.and_then(refusal) {
         return Err(failure);
@@ -57,7 +57,7 @@ pub fn log_in(server: &str, post: &Post<'_>) -> Result<Wish, Failure> {
     }
 }
 
-/// What came of connecting. One that is there is waited for until its tools are known.
+/// Reports the result of connecting, after waiting until the server's tools are known.
 async fn came(name: &ServerName, connected: Result<(), HostError>, post: &Post<'_>) -> Result<Wish, Failure> {
     let ready = match connected {
         Ok(()) => post.fleet.host.ready(name.as_str()).await.map(|_| ()),
@@ -67,7 +67,7 @@ async fn came(name: &ServerName, connected: Result<(), HostError>, post: &Post<'
     told(name, "", post)
 }
 
-/// How a server is now, and what else is to be said of that.
+/// Prints the current state of a server, followed by `beside`.
 fn told(name: &ServerName, beside: &str, post: &Post<'_>) -> Result<Wish, Failure> {
     let is_this = |row: &Row| row.id == name.as_str() && row.state != State::Unapproved;
     let row = post.fleet.rows().into_iter().find(is_this);
@@ -75,7 +75,7 @@ fn told(name: &ServerName, beside: &str, post: &Post<'_>) -> Result<Wish, Failur
     post.print(format_args!("{now}{beside}\n"))
 }
 
-/// What went wrong, with the step that is next here.
+/// Converts a host error and adds the next step.
 fn failed(name: &ServerName, error: HostError, post: &Post<'_>) -> Failure {
     let failure = post.fleet.failure(name, error);
     match failure.kind {

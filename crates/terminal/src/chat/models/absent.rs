@@ -1,4 +1,4 @@
-//! What is said where there is no model to talk to, and how to get one.
+//! Errors for a missing model or key, with hints on configuring one.
 
 use std::fmt::Display;
 
@@ -6,7 +6,7 @@ use super::Source;
 use crate::failure::Failure;
 use crate::nearest::suggestion;
 
-/// Nobody said which model, and there is no key for any.
+/// No model is configured and no key is set.
 pub fn no_model(user_file: &dyn Display) -> Failure {
     others_work(Failure::usage("there is no model to talk to: no key is set"))
         .hint("set ANTHROPIC_API_KEY or OPENAI_API_KEY")
@@ -14,7 +14,7 @@ pub fn no_model(user_file: &dyn Display) -> Failure {
         .hint(LOCAL)
 }
 
-/// The provider was named, and there is no key for it.
+/// The named provider has no key.
 pub fn no_key(name: &str, variable: &str, user_file: &dyn Display) -> Failure {
     others_work(Failure::usage(format_args!("there is no key for the models of {name}")))
         .hint(format_args!("set {variable}"))
@@ -25,13 +25,13 @@ pub fn no_key(name: &str, variable: &str, user_file: &dyn Display) -> Failure {
         .hint(LOCAL)
 }
 
-/// A provider that is not there was perhaps meant.
+/// Adds a suggestion for a provider name that does not exist.
 pub(super) fn unknown<'a>(failure: Failure, name: &str, sources: impl Iterator<Item = Source<'a>>) -> Failure {
     let names: Vec<&str> = sources.map(|source| source.name).collect();
     failure.hint(format_args!("there is no provider `{name}`: {}", suggestion(name, names.into_iter())))
 }
 
-/// A provider of the user's own that has no model.
+/// The configured provider has no default model.
 pub fn unnamed(name: &str) -> Failure {
     Failure::usage(format_args!("nobody says which model of `{name}`"))
         .hint(format_args!("name one: --model {name}/MODEL, or `model` of the provider in the settings"))

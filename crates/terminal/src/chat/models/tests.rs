@@ -8,7 +8,7 @@ use crate::configured::ConfigArgs;
 use crate::console::{Console, Manner};
 use crate::failure::{Kind, render};
 
-/// The models of a configuration and an environment.
+/// Builds the catalog for a configuration and an environment.
 fn models(directory: &Path, settings: &str, variables: &[(&str, &str)]) -> Models {
     let file = directory.join("config.json");
     std::fs::write(&file, settings).unwrap();
@@ -21,7 +21,7 @@ fn models(directory: &Path, settings: &str, variables: &[(&str, &str)]) -> Model
     Models { configuration, config }
 }
 
-/// What was chosen, in a line: `name format url key`.
+/// Formats a selected model as `name format url key`.
 fn told(chosen: &Chosen) -> String {
     let Provider { format, base_url, key, .. } = chosen.model.provider();
     let key = key.as_ref().map_or("-", Secret::reveal);
@@ -112,7 +112,7 @@ fn what_cannot_be_had_is_called_nothing() {
         ("{}", Some("anthropic"), None),
         (r#"{"model": "openai/x"}"#, None, None),
         ("{}", Some("ollama/x"), Some("ollama/x")),
-        // Whether there is a key turns out when it is looked up.
+        // A missing key is detected only on lookup.
         (secret, None, Some("openai/gpt-5.6")),
     ] {
         assert_eq!(models(directory.path(), settings, &[]).called(name).as_deref(), expected, "{settings} {name:?}");

@@ -1,4 +1,4 @@
-//! What is typed for a field of a form: whether it is seen, what is wrong with it so far, what may be typed.
+//! Input field for a form field: echo, validation while typing, and completions.
 
 use std::sync::Arc;
 
@@ -8,12 +8,12 @@ use wharf_wire::{Choice, Field, FieldKind, Raw};
 use super::{Said, said};
 use crate::editor::{self, Echo};
 
-/// What may be typed with a colon before it.
+/// Commands accepted in place of a value.
 const ORDERS: [&str; 4] = [":skip", ":empty", ":decline", ":cancel"];
-/// The most options that are worth completing.
+/// Maximum number of options offered for completion.
 const MOST_CHOICES: usize = 200;
 
-/// The line that is typed for a field which has this value so far.
+/// Returns the input field for a form field with its current value.
 pub fn entry(field: &Field, value: Option<&Raw>) -> editor::Field {
     let echo = if field.asks_for_secret() { Echo::Hidden } else { Echo::Shown };
     let (known, before) = (field.clone(), value.cloned());
@@ -21,7 +21,7 @@ pub fn entry(field: &Field, value: Option<&Raw>) -> editor::Field {
     editor::Field { echo, check: Some(Arc::new(check)), choices: choices(&field.kind) }
 }
 
-/// Complains of what cannot become right by typing on, and of nothing that has only just begun.
+/// Rejects a text that further typing cannot make valid. Accepts prefixes of commands and options.
 fn check(field: &Field, value: Option<&Raw>, text: &str) -> Result<(), String> {
     let begins = |word: &str| word.to_lowercase().starts_with(&text.trim().to_lowercase());
     if text.trim().is_empty() || ORDERS.iter().any(|order| begins(order)) || offered(&field.kind).any(begins) {
@@ -33,7 +33,7 @@ fn check(field: &Field, value: Option<&Raw>, text: &str) -> Result<(), String> {
     }
 }
 
-/// The words a field takes, where it takes only certain ones.
+/// Returns the values of a field that accepts only certain ones.
 fn offered(kind: &FieldKind) -> impl Iterator<Item = &str> {
     let options: &[Choice] = match kind {
         FieldKind::Choice { options } | FieldKind::Choices { options, .. } => options,
@@ -43,7 +43,7 @@ fn offered(kind: &FieldKind) -> impl Iterator<Item = &str> {
     options.iter().map(|option| option.value.as_str()).chain(words.iter().copied())
 }
 
-/// Those that look like what they are; the others can be picked by their number.
+/// Returns the options without special characters. Others can be chosen by number.
 fn choices(kind: &FieldKind) -> Vec<String> {
     let is_plain = |word: &&str| Untrusted::new(*word).to_string() == **word;
     offered(kind).filter(is_plain).take(MOST_CHOICES).map(str::to_owned).collect()

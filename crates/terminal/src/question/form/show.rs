@@ -1,4 +1,4 @@
-//! How a form looks: every field with what it takes, and the review before sending.
+//! Rendering of a form: each field with its constraints, and the review before sending.
 
 use std::fmt::Write as _;
 
@@ -9,13 +9,13 @@ use crate::failure::gutter;
 use crate::question::typed::has_numbers;
 use crate::style::{HEADING, QUIET, paint};
 
-/// The most of a name, an option or a value that is shown on a line.
+/// Maximum characters shown of a name, an option or a value.
 const NAME_SHOWN: usize = 80;
 const VALUE_SHOWN: usize = 1_000;
-/// The most lines of a description that are shown.
+/// Maximum lines shown of a description.
 const DESCRIPTION_LINES: usize = 10;
 
-/// A field with its place in the form, without the prompt.
+/// Renders a field with its number, without the prompt.
 pub fn question(field: &Field, number: usize, of: usize) -> String {
     let mut text = format!("\n{number} of {of}: {}", paint(HEADING, label(field)));
     for line in field.description.as_deref().unwrap_or_default().lines().take(DESCRIPTION_LINES) {
@@ -33,7 +33,7 @@ pub fn question(field: &Field, number: usize, of: usize) -> String {
     text
 }
 
-/// The title and, where it differs, the name.
+/// Returns the title, followed by the name if it differs.
 fn label(field: &Field) -> String {
     let title = Untrusted::new(field.display_name()).shortened(NAME_SHOWN).to_string();
     if field.display_name() == field.name {
@@ -86,7 +86,7 @@ fn shown_choice(option: &Choice) -> String {
     }
 }
 
-/// A value as people read it, on one line. What is secret is not shown.
+/// Formats a value on one line. Secrets are masked.
 pub fn shown_value(field: &Field, value: &Raw) -> String {
     if field.asks_for_secret() {
         return "***".to_owned();
@@ -109,7 +109,7 @@ pub fn shown_value(field: &Field, value: &Raw) -> String {
     }
 }
 
-/// Everything that would be sent.
+/// Lists all values to be sent.
 pub fn review(server: &str, fields: &[Field], values: &[Option<Raw>]) -> String {
     let mut text = match fields {
         [] => format!("\n{server} wants no values, only a yes."),

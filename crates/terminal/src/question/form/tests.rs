@@ -16,7 +16,7 @@ fn plain(text: &str) -> String {
     anstream::adapter::strip_str(text).to_string()
 }
 
-/// Types lines one after the other; gives the last turn, and everything said on the way.
+/// Types lines in sequence. Returns the last step and all output.
 fn talk(text: &str, lines: &[&str]) -> (Turn<ElicitAnswer>, String) {
     let form = form(text);
     let mut talk = FormTalk::new("demo", &form);
@@ -40,7 +40,7 @@ fn check(lines: &[&str], expected: &str) {
     assert_eq!(answer.to_raw().get(), expected, "{shown}");
 }
 
-/// The words after the last line.
+/// Checks the output after the last line.
 #[track_caller]
 fn check_words(lines: &[&str], expected: &str) {
     let (turn, shown) = talk(FORM, lines);

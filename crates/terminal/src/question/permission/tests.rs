@@ -27,7 +27,7 @@ fn plain(text: &str) -> String {
     anstream::adapter::strip_str(text).to_string()
 }
 
-/// Types lines one after the other; gives the answer, if there is one, and everything shown on the way.
+/// Types lines in sequence. Returns the answer, if any, and all output.
 fn talk(ask: &PermissionAsk, lines: &[&str]) -> (Option<PermissionAnswer>, String) {
     let mut talk = PermissionTalk::new(ask, Some("~/config.json"), ROOM);
     let (mut turn, mut shown) = (talk.begin(), String::new());

@@ -1,8 +1,8 @@
-//! How it feels to type at a program on a terminal: when its prompt is there, and how long a key takes to be seen. And a
+//! Measures the responsiveness of a program on a terminal: time to the prompt, and key-to-echo latency. Includes a
 //! server that floods it meanwhile.
 //!
-//! `typist prompt PROGRAM HOME` and `typist keys PROGRAM HOME COUNT TALLY` print what they measured as a line of JSON;
-//! `typist serve calm|flooding TALLY` is an MCP server over stdio that writes down how much it has said.
+//! `typist prompt PROGRAM HOME` and `typist keys PROGRAM HOME COUNT TALLY` print their measurements as a line of JSON;
+//! `typist serve calm|flooding TALLY` is an MCP server over stdio that counts its notifications in a file.
 
 #![allow(
     clippy::print_stdout,
@@ -24,9 +24,9 @@ use wharf_testkit::repl::PROMPT;
 
 use serve::{Manner, serve};
 
-/// Typed over and over; no key twice in a row.
+/// Typed repeatedly; no key occurs twice in a row.
 const KEYS: &str = "the quick brown fox jumps over a lazy dog ";
-/// Between two keys, shortest and longest in milliseconds: somebody who types fast, and in no rhythm.
+/// Minimum and maximum pause between two keys in milliseconds: fast, irregular typing.
 const PAUSE: (u64, u64) = (15, 45);
 
 fn main() {
@@ -41,7 +41,7 @@ fn main() {
     }
 }
 
-/// Milliseconds until the prompt is there, and until a key that was typed then is seen.
+/// Measures the milliseconds to the prompt, and to the echo of a key typed then.
 fn prompt(program: &str, home: &str) {
     let begun = Instant::now();
     let mut terminal = start(program, home);
@@ -54,7 +54,7 @@ fn prompt(program: &str, home: &str) {
     println!("{}", json!({"prompt_ms": milliseconds(prompt), "key_ms": milliseconds(key)}));
 }
 
-/// Microseconds from each key to its sight, once the server says something, or as much as it ever will.
+/// Measures the microseconds from each key to its echo, after the server has started.
 fn keys(program: &str, home: &str, count: usize, tally: &str) {
     let _ = fs::remove_file(tally);
     let mut terminal = start(program, home);
@@ -81,13 +81,13 @@ fn key(terminal: &mut Terminal, number: usize) -> f64 {
     begun.elapsed().as_secs_f64() * 1e6
 }
 
-/// No two are alike, and they are the same in every run.
+/// Returns an irregular pause that is the same in every run.
 fn pause(number: usize) -> Duration {
     let (shortest, longest) = PAUSE;
     Duration::from_millis(shortest + (number as u64 * 7919) % (longest - shortest))
 }
 
-/// What stands on the line of the cursor, after the prompt and up to the cursor.
+/// Returns the text between the prompt and the cursor.
 fn typed(screen: &Screen) -> String {
     let (row, column) = screen.cursor_position();
     let line = screen.contents_between(row, 0, row, column);
@@ -100,7 +100,7 @@ fn start(program: &str, home: &str) -> Terminal {
     Terminal::start(&command)
 }
 
-/// Clears the line and ends the input.
+/// Clears the line and sends end of input.
 fn leave(mut terminal: Terminal) {
     terminal.control('u');
     terminal.control('d');

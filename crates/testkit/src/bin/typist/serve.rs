@@ -1,4 +1,4 @@
-//! A server that says nothing it is not asked, or as much as it can.
+//! A server that only answers requests, or that also floods its output.
 
 use std::fs;
 use std::io::{BufRead, Write};
@@ -6,17 +6,17 @@ use std::thread;
 
 use serde_json::{Value, json};
 
-/// After how many lines the tally is written anew.
+/// Number of lines between updates of the counter file.
 const BATCH: usize = 1_000;
 
-/// How a server behaves.
+/// Behaviour of the server.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Manner {
     Calm,
     Flooding,
 }
 
-/// Answers until its input ends; a flood begins once somebody has asked for its tools.
+/// Answers until its input ends. The flood starts with the first `tools/list`.
 pub fn serve(manner: Manner, tally: &str) {
     for line in std::io::stdin().lock().lines().map_while(Result::ok) {
         let Ok(request) = serde_json::from_str::<Value>(&line) else { continue };
@@ -46,7 +46,7 @@ fn answer(request: &Value) -> Option<Value> {
     Some(json!({"jsonrpc": "2.0", "id": id, "result": result}))
 }
 
-/// Fills both of its streams for as long as somebody reads them.
+/// Writes to stdout and stderr until a write fails.
 fn flood(tally: String) {
     thread::spawn(|| while writeln!(std::io::stderr(), "still here, and still talking").is_ok() {});
     thread::spawn(move || {
@@ -63,7 +63,7 @@ fn flood(tally: String) {
     });
 }
 
-/// Writes down how much was said; whoever reads it finds one figure or the next, and never half of one.
+/// Writes the counter file atomically: readers never see a partial number.
 fn tell(tally: &str, count: usize) {
     let news = format!("{tally}.new");
     let _ = fs::write(&news, count.to_string()).and_then(|()| fs::rename(&news, tally));

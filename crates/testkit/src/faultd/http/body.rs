@@ -1,4 +1,4 @@
-//! Faults of the answer as HTTP carries it: its type, its length, its headers, its pace, and what it is an answer to.
+//! Faults of the HTTP response: type, length, headers, speed, and the request it belongs to.
 
 use std::thread;
 
@@ -48,21 +48,21 @@ pub fn find(name: &str) -> Option<Fault> {
     })
 }
 
-/// A length that is not the body's; then the end.
+/// Sends a wrong length, then closes.
 fn of_length(exchange: &Exchange<'_>, line: &str, length: usize) {
     let head = exchange.head(200, &[("Content-Type", "application/json"), ("Content-Length", &length.to_string())]);
     exchange.bytes(format!("{head}\r\n{line}").as_bytes());
     exchange.cut();
 }
 
-/// A body in chunks that are not; then the end.
+/// Sends a malformed chunked body, then closes.
 fn chunks(exchange: &Exchange<'_>, framed: &str) {
     let head = exchange.head(200, &[("Content-Type", "application/json"), ("Transfer-Encoding", "chunked")]);
     exchange.bytes(format!("{head}\r\n{framed}").as_bytes());
     exchange.cut();
 }
 
-/// The healthy answer as one text.
+/// Returns the healthy response as one text.
 fn whole(exchange: &Exchange<'_>, line: &str) -> String {
     let length = line.len().to_string();
     let head = exchange.head(200, &[("Content-Type", "application/json"), ("Content-Length", &length)]);
@@ -74,7 +74,7 @@ fn drip_body(exchange: &Exchange<'_>, line: &str) {
     drip(exchange, &text, text.len() - line.len());
 }
 
-/// One byte a second, after the first `at_once`.
+/// Sends the first `at_once` bytes, then one byte per second.
 fn drip(exchange: &Exchange<'_>, text: &str, at_once: usize) {
     let (first, rest) = text.as_bytes().split_at(at_once);
     exchange.bytes(first);
@@ -101,7 +101,7 @@ fn many_headers() -> String {
     (0..10_000).map(|number| format!("X-Many-{number}: {number}\r\n")).collect()
 }
 
-/// A length and chunks at once, which is how requests are smuggled (RFC 9112, 6.1).
+/// Sends both a length and chunks, as in request smuggling (RFC 9112, 6.1).
 fn length_and_chunks(exchange: &Exchange<'_>, line: &str) {
     let types = [("Content-Type", "application/json"), ("Content-Length", "5"), ("Transfer-Encoding", "chunked")];
     let head = exchange.head(200, &types);
@@ -109,7 +109,7 @@ fn length_and_chunks(exchange: &Exchange<'_>, line: &str) {
     exchange.cut();
 }
 
-/// An answer that never ends until nobody reads.
+/// Sends a response without end, until a write fails.
 fn endless(exchange: &Exchange<'_>, line: &str) {
     let (start, _) = line.split_at(frame::payload(line));
     let head = exchange.head(200, &[("Content-Type", "application/json"), ("Transfer-Encoding", "chunked")]);

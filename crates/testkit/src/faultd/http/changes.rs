@@ -1,4 +1,4 @@
-//! Faults of change: what held a moment ago holds no more.
+//! Faults of change: information becomes outdated.
 
 use serde_json::{Value, json};
 
@@ -25,7 +25,7 @@ pub fn find(name: &str) -> Option<Fault> {
     }))
 }
 
-/// The first request after the opening finds a server of the other era.
+/// Switches to the other era at the first request after the opening.
 fn switch_era(exchange: &Exchange<'_>) -> bool {
     let server = exchange.server;
     if server.is_open() && exchange.message.is_request() && server.first_time() {
@@ -36,7 +36,8 @@ fn switch_era(exchange: &Exchange<'_>) -> bool {
     false
 }
 
-/// The list is good for a minute, and is outdated at once; whoever keeps it calls what is gone.
+/// Sends a list with a lifetime of a minute, and changes it at once. A client that caches the list calls a removed
+/// tool.
 fn change_after_the_list(exchange: &Exchange<'_>) -> bool {
     let first = exchange.message.is("tools/list") && exchange.server.first_time();
     if first {
@@ -46,7 +47,7 @@ fn change_after_the_list(exchange: &Exchange<'_>) -> bool {
     first || after_the_change(exchange)
 }
 
-/// The news overtakes the list that it makes obsolete.
+/// The change notification overtakes the outdated list.
 fn change_under_the_list(exchange: &Exchange<'_>) -> bool {
     let first = exchange.message.is("tools/list") && exchange.server.first_time();
     if first {
@@ -57,7 +58,7 @@ fn change_under_the_list(exchange: &Exchange<'_>) -> bool {
     first || after_the_change(exchange)
 }
 
-/// A call of the tool that is gone is written down: a client that heard the news has no reason to make it.
+/// Records a call of the removed tool: a client that processed the notification must not make it.
 fn after_the_change(exchange: &Exchange<'_>) -> bool {
     let message = &exchange.message;
     if message.is("tools/list") {

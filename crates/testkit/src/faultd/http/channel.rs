@@ -1,4 +1,4 @@
-//! HTTP+SSE of 2024-11-05: one stream per client on which everything arrives, and a place to post to.
+//! HTTP+SSE of 2024-11-05: one stream per client with all responses, and a POST endpoint.
 
 use std::sync::Arc;
 use std::sync::mpsc::{self, Receiver, RecvTimeoutError, Sender};
@@ -18,15 +18,15 @@ use crate::faultd::options::Options;
 use crate::faultd::server::locked;
 use crate::faultd::serving::Serving;
 
-/// How often a wait looks at what may end it.
+/// Polling interval of waits.
 const STEP: Duration = Duration::from_millis(5);
 
-/// The way to a client's stream.
+/// Sender to a client's stream.
 pub type Channel = Sender<Piece>;
 
 pub enum Piece {
     Text(String),
-    /// The connection ends.
+    /// Closes the connection.
     Cut,
 }
 
@@ -43,7 +43,7 @@ pub fn serve(exchange: &Exchange<'_>) {
     }
 }
 
-/// A client's stream, from the place to post to until it goes away.
+/// Serves a client's stream until it disconnects.
 fn open(exchange: &Exchange<'_>) {
     let server = exchange.server;
     let flaw = server.flaw();
@@ -53,8 +53,8 @@ fn open(exchange: &Exchange<'_>) {
     let session = server.begin_session("2024-11-05");
     let (sender, pieces) = mpsc::channel();
     locked(&server.channels).insert(session.clone(), sender);
-    // What was to be said on the stream that dropped comes too late here. Taken before anybody can post to this one, or
-    // what is dropped on it would be said on it as well.
+    // A late response of the dropped stream is sent here. Take it before the client can post to this stream, or a
+    // response dropped from this stream would be sent on it too.
     let late = locked(&server.notes).remove("late");
     exchange.begin_events();
     for endpoint in Flaw::endpoints(flaw, server, &session) {
@@ -118,7 +118,7 @@ fn accept(server: &HttpServer, session: &str, message: &Message) {
     }
 }
 
-/// A request: its answer takes the other way, unless a flaw has it differently.
+/// Handles a request. The response is sent on the stream, unless a flaw changes that.
 fn receive(exchange: &Exchange<'_>, letter: Letter) {
     let server = exchange.server;
     let due = server.flaw().is_some_and(Flaw::strikes) && server.is_due(&letter.message, Times::Once);
@@ -139,7 +139,7 @@ fn receive(exchange: &Exchange<'_>, letter: Letter) {
     thread::spawn(move || letter.answer(flaw));
 }
 
-/// A request that was taken in, and the stream on which its answer is expected.
+/// An accepted request, and the stream for its response.
 struct Letter {
     server: Arc<HttpServer>,
     message: Message,
@@ -158,14 +158,14 @@ impl Letter {
             Some(Flaw::Events(spelled)) => self.text(spelled(&line)),
             Some(Flaw::Pings) => self.ping_first(&line),
             _ => {
-                // First, or the next request might come before it is noted.
+                // Record first: the next request may arrive before `event` returns.
                 self.server.delivered(&self.message);
                 self.event(&line);
             }
         }
     }
 
-    /// The healthy answer; nothing if the request was withdrawn meanwhile.
+    /// Returns the healthy response; `None` if the request was cancelled meanwhile.
     fn line(&self) -> Option<String> {
         let message = &self.message;
         let outcome = match message.method.as_str() {
@@ -180,7 +180,7 @@ impl Letter {
         })
     }
 
-    /// `--count` (40) seconds in which only comments say that somebody is there.
+    /// Sends only comments for `--count` (40) seconds.
     fn ping_first(&self, line: &str) {
         for _ in 0..self.server.options.count.unwrap_or(40) {
             if self.withdrawn_within(&self.message.id(), self.server.options.delay(1000)) {

@@ -1,4 +1,4 @@
-//! Faults of compression: what is small on the wire and is not, and what is not what it says.
+//! Faults of compression: bombs, and bodies that do not match their encoding.
 
 use std::io::Write;
 
@@ -9,9 +9,9 @@ use super::Fault;
 use super::exchange::Exchange;
 use crate::faultd::frame;
 
-/// A member's header: deflate, no name, no time.
+/// Header of a gzip member: deflate, no name, no time.
 const HEADER: &[u8] = b"\x1f\x8b\x08\0\0\0\0\0\0\xff";
-/// How much one piece of the bomb expands to.
+/// Uncompressed bytes of one piece of the bomb.
 const PIECE: usize = 1 << 20;
 
 pub fn find(name: &str) -> Option<Fault> {
@@ -37,7 +37,7 @@ fn bad_trailer(exchange: &Exchange<'_>, line: &str) {
     encoded(exchange, "gzip", body);
 }
 
-/// `--bytes` (10 GiB) of one string out of a thousandth of that, made while it is sent.
+/// Sends `--bytes` (10 GiB) of one string, compressed to a thousandth, generated while sending.
 fn bomb(exchange: &Exchange<'_>, line: &str) {
     let headers =
         [("Content-Type", "application/json"), ("Content-Encoding", "gzip"), ("Transfer-Encoding", "chunked")];
@@ -56,10 +56,10 @@ fn chunk(exchange: &Exchange<'_>, bytes: &[u8]) -> bool {
     exchange.bytes(&[format!("{:x}\r\n", bytes.len()).as_bytes(), bytes, b"\r\n"].concat())
 }
 
-/// The bytes as blocks that end on a byte and refer to nothing before them, so that they can be repeated.
+/// Compresses bytes to blocks that end on a byte boundary and are self-contained, so that they can be repeated.
 fn flushed(bytes: &[u8]) -> Vec<u8> {
     let mut blocks = Vec::with_capacity(bytes.len() + 1024);
-    // There is room enough for all of it, so one call does it.
+    // The buffer is large enough for a single call.
     Compress::new(Compression::best(), false).compress_vec(bytes, &mut blocks, FlushCompress::Full).ok();
     blocks
 }

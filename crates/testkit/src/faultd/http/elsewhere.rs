@@ -1,4 +1,4 @@
-//! Redirects, and the other origin to which some of them lead.
+//! Redirects, and the other origin that some of them lead to.
 
 use std::io::{BufReader, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};
@@ -42,7 +42,7 @@ fn redirect_away(exchange: &Exchange<'_>, status: u16) {
     redirect(exchange, status, &format!("http://{}/mcp", exchange.server.elsewhere));
 }
 
-/// Opens the other origin: whatever comes is written down and gets a friendly answer.
+/// Opens the other origin: every request is recorded and answered.
 pub fn listen(options: Options) -> Result<SocketAddr, String> {
     let listener = TcpListener::bind(("127.0.0.1", 0)).map_err(|error| error.to_string())?;
     let address = listener.local_addr().map_err(|error| error.to_string())?;

@@ -1,4 +1,4 @@
-//! Faults of event streams: cut short, oddly spelled, or with more on them than an answer.
+//! Faults of event streams: truncated, unusually formatted, or with additional events.
 
 use std::fmt::Write as _;
 
@@ -51,7 +51,7 @@ pub fn find(name: &str) -> Option<Fault> {
     Some(Fault::spoil(act))
 }
 
-/// Sends the rest of the stream, and ends it properly.
+/// Sends the rest of the stream and ends it regularly.
 fn finish(exchange: &Exchange<'_>, text: String) {
     exchange.chunk(text);
     exchange.end_events();
@@ -65,14 +65,14 @@ fn cut_after(exchange: &Exchange<'_>, bytes: &[u8]) {
     exchange.cut();
 }
 
-/// The answer up to the middle of a character of three bytes.
+/// Returns the response up to the middle of a three-byte character.
 pub fn half_a_character(line: &str) -> Vec<u8> {
     let mut bytes = format!("data: {}\"euro\":\"", &line[..frame::payload(line)]).into_bytes();
     bytes.extend_from_slice(&"€".as_bytes()[..2]);
     bytes
 }
 
-/// Ten minutes of comments, then the answer.
+/// Sends ten minutes of comments, then the response.
 fn comments(exchange: &Exchange<'_>, line: &str) {
     exchange.begin_events();
     for _ in 0..600 {
@@ -83,7 +83,7 @@ fn comments(exchange: &Exchange<'_>, line: &str) {
     exchange.deliver(200, line);
 }
 
-/// `--count` (1e6) events without data, then the answer.
+/// Sends `--count` (1e6) events without data, then the response.
 fn empty_events(exchange: &Exchange<'_>, line: &str) {
     let mut left = exchange.server.options.count.unwrap_or(1_000_000);
     while left > 0 {
@@ -96,7 +96,7 @@ fn empty_events(exchange: &Exchange<'_>, line: &str) {
     finish(exchange, format!("data: {line}\n\n"));
 }
 
-/// Every ending that a line may have, each between two chunks as well.
+/// Uses every line ending, also split between two chunks.
 fn mixed_endings(exchange: &Exchange<'_>, line: &str) {
     let chatter = frame::chatter();
     exchange.chunk(format!("data: {chatter}\r"));
@@ -104,7 +104,7 @@ fn mixed_endings(exchange: &Exchange<'_>, line: &str) {
     finish(exchange, format!("\nevent: message\rdata: {line}\r\n\n"));
 }
 
-/// One event of `--count` (10,000) lines, most of them blank, which JSON does not mind.
+/// Sends one event of `--count` (10,000) lines, most of them blank; JSON ignores these.
 fn many_lines(exchange: &Exchange<'_>, line: &str) {
     let mut text = "data: {\n".to_owned();
     for _ in 0..exchange.server.options.count.unwrap_or(10_000) {
@@ -114,7 +114,7 @@ fn many_lines(exchange: &Exchange<'_>, line: &str) {
     finish(exchange, text);
 }
 
-/// Progress for a token that nobody gave, and progress that goes backwards.
+/// Sends progress for unknown tokens, and progress that decreases.
 fn odd_progress(exchange: &Exchange<'_>, line: &str) {
     let token = exchange.message.meta("progressToken").cloned();
     let unknown = [(json!("no-such-token"), 1), (json!(-7), 2)];
@@ -126,7 +126,7 @@ fn odd_progress(exchange: &Exchange<'_>, line: &str) {
     finish(exchange, format!("data: {line}\n\n"));
 }
 
-/// Requests of the server's, which the stateless era does not have; one takes the id of the client's own.
+/// Sends server requests, which the stateless era does not allow; one reuses the id of the client's request.
 fn requests(exchange: &Exchange<'_>, line: &str) {
     for method in ["ping", "roots/list", "sampling/createMessage"] {
         exchange.event(&frame::request("faultd-1", method, &json!({})));
@@ -136,7 +136,7 @@ fn requests(exchange: &Exchange<'_>, line: &str) {
     finish(exchange, format!("data: {line}\n\n"));
 }
 
-/// An event that never ends until nobody reads.
+/// Sends an event without end, until a write fails.
 fn endless_event(exchange: &Exchange<'_>, line: &str) {
     exchange.chunk(format!("data: {}\"pad\":\"", &line[..frame::payload(line)]));
     let filler = "a".repeat(1 << 16);

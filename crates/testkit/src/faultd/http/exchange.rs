@@ -1,4 +1,4 @@
-//! One request and the way its answer takes: whole, as a stream of events, or byte by byte where a fault wants that.
+//! One request and its response: complete, as an event stream, or byte by byte for faults.
 
 use std::cell::{Cell, RefCell};
 use std::fmt::Write as _;
@@ -18,19 +18,19 @@ use crate::faultd::options::{MODERN, Options};
 use crate::faultd::serving::Serving;
 use crate::request::Request;
 
-/// How often a wait looks at what may end it.
+/// Polling interval of waits.
 const STEP: Duration = Duration::from_millis(5);
 
 pub struct Exchange<'a> {
     pub server: &'a Arc<HttpServer>,
     pub request: &'a Request,
-    /// What was posted; an empty response where nothing was.
+    /// The posted message; an empty response for a request without a body.
     pub message: Message,
     pub stateless: bool,
     stream: &'a TcpStream,
-    /// Headers that every answer to this request has.
+    /// Headers of every response to this request.
     extra: RefCell<String>,
-    /// Whether the events have begun.
+    /// Set once the event stream has started.
     streaming: Cell<bool>,
     over: Cell<bool>,
     left: Cell<bool>,
@@ -54,17 +54,17 @@ impl<'a> Exchange<'a> {
         }
     }
 
-    /// Whether the connection is good for another request.
+    /// Reports whether the connection cannot serve another request.
     pub fn is_over(&self) -> bool {
         self.over.get()
     }
 
-    /// Adds a header to whatever the answer will be.
+    /// Adds a header to the response.
     pub fn add_header(&self, name: &str, value: &str) {
         write!(self.extra.borrow_mut(), "{name}: {value}\r\n").ok();
     }
 
-    /// Sends bytes as they are; false once nobody reads them.
+    /// Sends raw bytes. Returns false once a write fails.
     pub fn bytes(&self, bytes: &[u8]) -> bool {
         let mut stream = self.stream;
         let sent = !self.is_over() && stream.write_all(bytes).is_ok();
@@ -74,7 +74,7 @@ impl<'a> Exchange<'a> {
         sent
     }
 
-    /// A status line and headers, without the empty line that ends them.
+    /// Formats the status line and headers, without the terminating empty line.
     pub fn head(&self, status: u16, headers: &[(&str, &str)]) -> String {
         let mut head = format!("HTTP/1.1 {status} {}\r\n{}", reason(status), self.extra.borrow());
         for (name, value) in headers {
@@ -83,7 +83,7 @@ impl<'a> Exchange<'a> {
         head
     }
 
-    /// A whole answer.
+    /// Sends a complete response.
     pub fn reply(&self, status: u16, headers: &[(&str, &str)], body: impl AsRef<[u8]>) {
         let body = body.as_ref();
         let length = if status == 204 { String::new() } else { format!("Content-Length: {}\r\n", body.len()) };
@@ -96,7 +96,7 @@ impl<'a> Exchange<'a> {
         self.reply(status, &[("Content-Type", "application/json")], line);
     }
 
-    /// The healthy answer: the end of the stream if there is one, else as `--answers` has it.
+    /// Sends the healthy response: as the end of an open stream, or in the form given by `--answers`.
     pub fn deliver(&self, status: u16, line: &str) {
         if self.streaming.get() || (status == 200 && self.server.options.events) {
             self.event(line);
@@ -106,7 +106,7 @@ impl<'a> Exchange<'a> {
         }
     }
 
-    /// Begins the stream of events, unless it has begun.
+    /// Starts the event stream, unless already started.
     pub fn begin_events(&self) {
         if !self.streaming.replace(true) {
             let headers = [
@@ -123,7 +123,7 @@ impl<'a> Exchange<'a> {
         self.chunk(format!("event: message\ndata: {data}\n\n"))
     }
 
-    /// Sends bytes as a chunk of the stream, which begins if it has not.
+    /// Sends bytes as a chunk of the stream, and starts the stream if needed.
     pub fn chunk(&self, bytes: impl AsRef<[u8]>) -> bool {
         self.begin_events();
         let bytes = bytes.as_ref();
@@ -138,24 +138,24 @@ impl<'a> Exchange<'a> {
         self.bytes(b"0\r\n\r\n");
     }
 
-    /// Ends the connection as it is.
+    /// Closes the connection.
     pub fn cut(&self) {
         self.over.set(true);
         self.stream.shutdown(Shutdown::Both).ok();
     }
 
-    /// Ends the connection with a reset instead of an orderly end; it happens when the last handle is dropped.
+    /// Closes the connection with RST; it takes effect when the last handle is dropped.
     pub fn reset(&self) {
         self.over.set(true);
         set_socket_linger(self.stream, Some(Duration::ZERO)).ok();
     }
 
-    /// Waits until the client has gone away.
+    /// Waits until the client disconnects.
     pub fn hang(&self) {
         while !self.gone_within(Duration::from_secs(1)) {}
     }
 
-    /// Waits for `time`; true as soon as the client has closed the connection, even with requests of its still unread.
+    /// Waits up to `time`. Returns true as soon as the client has closed the connection, even with unread requests.
     pub fn gone_within(&self, time: Duration) -> bool {
         let timeout = Timespec::try_from(time).unwrap_or_default();
         let mut watched = [PollFd::new(self.stream, PollFlags::RDHUP)];
@@ -166,7 +166,7 @@ impl<'a> Exchange<'a> {
         gone
     }
 
-    /// Notes once that the client went before it had its answer.
+    /// Records once that the client disconnected before it had the complete response.
     fn peer_left(&self) {
         if !self.is_over() && !self.left.replace(true) {
             self.server.options.record(&format!("closed {}", plain(&self.message.id())));
@@ -188,7 +188,8 @@ impl Serving for Exchange<'_> {
         self.event(&line);
     }
 
-    /// In the stateless era, going away is cancelling (2026-07-28, basic/transports); before, it was not.
+    /// In the stateless era, disconnecting cancels the request (2026-07-28, basic/transports); in earlier revisions it
+    /// does not.
     fn withdrawn_within(&self, id: &Value, time: Duration) -> bool {
         let since = Instant::now();
         while let Some(left) = time.checked_sub(since.elapsed()) {

@@ -1,23 +1,23 @@
-//! What only HTTP+SSE can have wrong, L01 to L10.
+//! Faults specific to HTTP+SSE, L01 to L10.
 
 use super::server::HttpServer;
 
-/// A fault of the old form. Those that concern one request are committed at the moment that the phase names.
+/// A fault of HTTP+SSE. Faults of a single request occur in the configured phase.
 #[derive(Clone, Copy)]
 pub enum Flaw {
-    /// The stream is accepted, and not even its headers come.
+    /// The stream is accepted, but not even its headers are sent.
     NoHeaders,
-    /// The places to post to, in the order in which they are told; the session's id is given.
+    /// The POST endpoints announced, in order, given the session id.
     Endpoints(fn(&HttpServer, &str) -> Vec<String>),
     NoAnswer,
     PostFails(u16),
     PostCut,
-    /// The stream ends in place of the answer, which comes on the next stream.
+    /// The stream ends instead of the response, which follows on the next stream.
     Drops,
     AnswerInBody {
         both: bool,
     },
-    /// How the answer's event is spelled.
+    /// Formats the event of the response.
     Events(fn(&str) -> String),
     Pings,
 }
@@ -61,7 +61,7 @@ impl Flaw {
         })
     }
 
-    /// The places to post to that a new stream is told.
+    /// Returns the POST endpoints announced on a new stream.
     pub fn endpoints(flaw: Option<Flaw>, server: &HttpServer, session: &str) -> Vec<String> {
         match flaw {
             Some(Flaw::Endpoints(told)) => told(server, session),
@@ -69,7 +69,7 @@ impl Flaw {
         }
     }
 
-    /// Whether it concerns one request and not the stream.
+    /// Reports whether the fault concerns a single request instead of the stream.
     pub fn strikes(self) -> bool {
         !matches!(self, Flaw::NoHeaders | Flaw::Endpoints(_))
     }

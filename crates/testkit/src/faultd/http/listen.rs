@@ -1,4 +1,4 @@
-//! Streams on which the server speaks first: `subscriptions/listen`, and the GET of the handshake era.
+//! Server-initiated streams: `subscriptions/listen`, and the GET of the handshake era.
 
 use std::time::Duration;
 
@@ -10,7 +10,7 @@ use crate::faultd::frame;
 use crate::faultd::healthy::{self, plain};
 use crate::faultd::server::locked;
 
-/// How often a stream looks for news.
+/// Polling interval for notifications.
 const STEP: Duration = Duration::from_millis(5);
 
 pub fn find(name: &str) -> Option<Fault> {
@@ -69,7 +69,7 @@ pub fn serve_stream(exchange: &Exchange<'_>) {
     tell_news(exchange, told);
 }
 
-/// Acknowledges a subscription to `honoured`; a GET has nothing to acknowledge.
+/// Acknowledges a subscription to `honoured`; a GET is not acknowledged.
 fn begin(exchange: &Exchange<'_>, honoured: &Value) {
     exchange.begin_events();
     if exchange.stateless {
@@ -78,12 +78,13 @@ fn begin(exchange: &Exchange<'_>, honoured: &Value) {
     }
 }
 
-/// How much has been announced. To be asked before the client knows that its stream is open, or it may miss some.
+/// Returns the number of announcements so far. Must be called before the client sees that its stream is open, or it may
+/// miss some.
 fn announced(exchange: &Exchange<'_>) -> usize {
     locked(&exchange.server.news).len()
 }
 
-/// What is announced after the first `told`, until the client goes away.
+/// Sends all announcements after the first `told`, until the client disconnects.
 fn tell_news(exchange: &Exchange<'_>, mut told: usize) {
     while !exchange.gone_within(STEP) {
         let fresh = locked(&exchange.server.news)[told..].to_vec();
@@ -99,7 +100,7 @@ fn news(exchange: &Exchange<'_>, method: &str) -> String {
     frame::notification(method, &params)
 }
 
-/// A second of subscription, these last words, and the end.
+/// Subscribes for a second, sends these final lines, and ends the stream.
 fn end_with(exchange: &Exchange<'_>, lines: &[String]) {
     begin(exchange, &asked(exchange));
     exchange.gone_within(exchange.server.options.delay(1000));

@@ -1,16 +1,15 @@
 //! `faultd http` and `faultd sse`: the server over Streamable HTTP in every era, and over the HTTP+SSE of 2024-11-05.
 //!
-//! Listens on a loopback port of the system's choice, writes `listening 127.0.0.1:PORT` to stdout, and serves until
-//! stdin ends: Streamable HTTP at `/mcp`, HTTP+SSE at `/sse`. One blocking thread for each connection, and HTTP written
-//! by hand, so that it can be written wrongly.
+//! Listens on a free loopback port, prints `listening 127.0.0.1:PORT` to stdout, and serves until stdin ends:
+//! Streamable HTTP at `/mcp`, HTTP+SSE at `/sse`. Each connection has a blocking thread, and HTTP is written without a
+//! library, so that it can be malformed.
 //!
-//! The ledger has these lines besides those of stdio:
-//! `connected`, `post <method> <session>`, `get <last-event-id> <session>`, `delete <session>` (each `-` where there is
-//! none, and method `reply` where the client answers), `authorization <value>`, `refused <method> <nonce>` for a
-//! request that was turned away before anything was done, `closed <id>` when the client went before it had the whole
-//! answer, `listen <id>`, `stale before` for a call of a tool that the client was told is gone, `cursor lost`,
-//! `round <nonce> <number>` for a call that is asked to come again, and `elsewhere <verb> <target>` with
-//! `elsewhere header <name>: <value>` for what reached the other origin.
+//! The ledger has these lines in addition to those of stdio: `connected`, `post <method> <session>`, `get
+//! <last-event-id> <session>`, `delete <session>` (`-` for a missing value, and method `reply` for a response of the
+//! client), `authorization <value>`, `refused <method> <nonce>` for a request rejected before any processing, `closed
+//! <id>` if the client disconnected before it had the complete response, `listen <id>`, `stale before` for a call of a
+//! tool after the notification of its removal, `cursor lost`, `round <nonce> <number>` for a call that must be retried,
+//! and `elsewhere <verb> <target>` with `elsewhere header <name>: <value>` for requests to the other origin.
 
 mod body;
 mod changes;
@@ -41,7 +40,7 @@ use server::HttpServer;
 
 use super::options::{Form, Options};
 
-/// Serves until stdin ends; the process ends with it.
+/// Serves until stdin ends; then exits the process.
 pub fn serve(options: Options) -> Result<Infallible, String> {
     let listener = TcpListener::bind(("127.0.0.1", 0)).map_err(|error| error.to_string())?;
     let address = listener.local_addr().map_err(|error| error.to_string())?;
@@ -54,59 +53,59 @@ pub fn serve(options: Options) -> Result<Infallible, String> {
     exit(0)
 }
 
-/// Whether `name` is a fault in this form.
+/// Reports whether `name` is a fault of this form.
 pub fn knows(form: Form, name: &str) -> bool {
     Fault::find(form, name).is_some()
 }
 
-/// What a fault does with a request. The line is the healthy answer, and empty where there is none yet.
+/// The action of a fault on a request. The line is the healthy response, or empty if there is none yet.
 type Act = fn(&Exchange<'_>, &str);
 
-/// A fault: what it does, and to which requests.
+/// A fault: its action, and the requests it applies to.
 #[derive(Clone, Copy)]
 enum Fault {
     None,
-    /// Committed at the moment that the phase names.
+    /// Occurs in the configured phase.
     Strike {
         act: Act,
         stage: Stage,
         times: Times,
     },
-    /// Sees every posted message first; true keeps it from the healthy server.
+    /// Sees every posted message first; returning true hides it from the healthy server.
     Intercept(fn(&Exchange<'_>) -> bool),
-    /// In place of a stream on which the server speaks first.
+    /// Replaces a server-initiated stream.
     Listen(fn(&Exchange<'_>)),
-    /// Every connection ends in this way when an answer has gone out.
+    /// Affects every connection after a response was sent.
     Connection(Manners),
-    /// A fault that only HTTP+SSE can have.
+    /// A fault specific to HTTP+SSE.
     Channel(Flaw),
 }
 
-/// How far a request has come when a fault strikes it.
+/// Progress of a request when a fault occurs.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Stage {
-    /// It is turned away in a manner that proves that nothing was done: the ledger has no call.
+    /// The request is rejected in a way that proves it was not processed: the ledger has no call.
     Refused,
-    /// It has arrived, and nothing was done; but the client cannot know that.
+    /// The request arrived and was not processed, but the client cannot know that.
     Arrived,
-    /// It was carried out, and the answer is ready.
+    /// The request was executed, and the response is ready.
     Answered,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Times {
     Once,
-    /// Again and again, from the phase's moment on.
+    /// Repeatedly, from the phase on.
     Always,
-    /// As always, but a request with an `Authorization` is served.
+    /// Like `Always`, but a request with `Authorization` is served.
     UntilAuthorized,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Manners {
-    /// Closes after each answer without having said so.
+    /// Closes after each response without announcing it.
     CloseAfterAnswer,
-    /// Resets the connection when the second request arrives on it, and reads nothing of it.
+    /// Resets the connection when a second request arrives, without reading it.
     ResetOnReuse,
 }
 
@@ -134,12 +133,12 @@ impl Fault {
         }
     }
 
-    /// Turned away once, provably before anything was done.
+    /// Creates a fault that rejects one request, provably before any processing.
     fn refuse(act: Act) -> Fault {
         Fault::Strike { act, stage: Stage::Refused, times: Times::Once }
     }
 
-    /// One answer is spoilt.
+    /// Creates a fault that modifies one response.
     fn spoil(act: Act) -> Fault {
         Fault::Strike { act, stage: Stage::Answered, times: Times::Once }
     }
@@ -153,7 +152,7 @@ fn accept(server: &Arc<HttpServer>, listener: &TcpListener) {
     }
 }
 
-/// One request after the other, until either side has had enough.
+/// Serves requests until either side closes.
 fn converse(server: &Arc<HttpServer>, stream: &TcpStream) {
     stream.set_nodelay(true).ok();
     let mut input = BufReader::new(stream);
@@ -173,7 +172,7 @@ fn converse(server: &Arc<HttpServer>, stream: &TcpStream) {
     }
 }
 
-/// Waits for a request without reading it; what is unread when the connection closes makes that a reset.
+/// Waits for a request without reading it; unread data at close causes a reset.
 fn reset_on_reuse(stream: &TcpStream) {
     stream.peek(&mut [0]).ok();
 }

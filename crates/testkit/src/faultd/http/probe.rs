@@ -1,4 +1,4 @@
-//! Faults of the opening: servers that mislead about which protocol they speak.
+//! Faults of the opening: servers that misreport their protocol.
 
 use serde_json::{Value, json};
 
@@ -9,14 +9,14 @@ use crate::faultd::frame;
 use crate::faultd::healthy::{discover_result, method_not_found, unsupported_version};
 use crate::faultd::options::HANDSHAKE;
 
-/// Revisions that nobody speaks yet.
+/// Revisions that no client supports.
 const FUTURE: [&str; 1] = ["2031-01-01"];
 
 pub fn find(name: &str) -> Option<Fault> {
     Some(Fault::Intercept(match name {
-        // As the conformance suite's `initialize` mock does.
+        // Same as the conformance suite's `initialize` mock.
         "success-not-discover" => |exchange| probed(exchange, |exchange, _| succeed(exchange, &json!({}))),
-        // As sessionless servers of the TypeScript SDK 1.x do with a revision that they know.
+        // Same as sessionless servers of the TypeScript SDK 1.x for a known revision.
         "probe-200" => |exchange| probed(exchange, as_events),
         "probe-page" => |exchange| {
             probed(exchange, |exchange, _| {
@@ -36,7 +36,7 @@ pub fn find(name: &str) -> Option<Fault> {
     }))
 }
 
-/// Acts on `server/discover` and leaves everything else alone.
+/// Applies the action to `server/discover` and ignores all other messages.
 fn probed(exchange: &Exchange<'_>, act: Act) -> bool {
     let probe = exchange.message.is("server/discover");
     if probe {

@@ -1,18 +1,18 @@
-//! Streams that end early and go on later: `Last-Event-ID` in the handshake era, and what goes wrong with it.
+//! Streams that end early and are resumed: `Last-Event-ID` in the handshake era, and its faults.
 
 use super::exchange::Exchange;
 use super::{Act, Fault, events, listen};
 use crate::faultd::frame;
 use crate::faultd::server::locked;
 
-/// What the client hears when it resumes a stream.
+/// The response to a client that resumes a stream.
 #[derive(Clone)]
 pub enum Replay {
-    /// These events, and then the end.
+    /// Sends these events, then ends.
     Events(String),
     /// 405: streams cannot be resumed.
     Refused,
-    /// A stream on which the answer never comes.
+    /// A stream that never sends the response.
     Forgotten,
 }
 
@@ -51,27 +51,27 @@ pub fn find(name: &str) -> Option<Fault> {
     Some(Fault::spoil(act))
 }
 
-/// A stream with event ids, each of them the stream's name, a dot and a number.
+/// A stream with event ids, each made of the stream's name, a dot and a number.
 struct Stream {
     name: String,
 }
 
 impl Stream {
-    /// Begins with the priming event, an id without data (2025-11-25, basic/transports).
+    /// Starts with the priming event, an id without data (2025-11-25, basic/transports).
     fn begin(exchange: &Exchange<'_>) -> Stream {
         let name = format!("stream-{}", exchange.server.number());
         exchange.chunk(format!("id: {name}.1\ndata: \n\n"));
         Stream { name }
     }
 
-    /// Begins, with the answer left for whoever resumes.
+    /// Starts the stream, and stores the response for the resumed stream.
     fn begin_and_keep(exchange: &Exchange<'_>, line: &str) -> Stream {
         let stream = Stream::begin(exchange);
         stream.keep(exchange, Replay::Events(stream.event(9, line)));
         stream
     }
 
-    /// Must come before the stream ends: the client may be quick.
+    /// Stores the replay. Must be called before the stream ends: the client may reconnect at once.
     fn keep(&self, exchange: &Exchange<'_>, replay: Replay) {
         locked(&exchange.server.replays).insert(self.name.clone(), replay);
     }
@@ -95,7 +95,7 @@ pub fn serve(exchange: &Exchange<'_>, last: &str) {
     }
 }
 
-/// A `retry` of `value`. Where streams can be resumed it comes to bear: the answer is only there afterwards.
+/// Sends `retry: value`. On a resumable stream the response is available only after reconnecting.
 pub fn after_retry(exchange: &Exchange<'_>, line: &str, value: &str) {
     exchange.chunk(format!("retry: {value}\n\n"));
     if exchange.stateless {
@@ -106,7 +106,7 @@ pub fn after_retry(exchange: &Exchange<'_>, line: &str, value: &str) {
     exchange.end_events();
 }
 
-/// What was heard before the cut is heard again, and the answer twice.
+/// Replays events sent before the cut, and the response twice.
 fn duplicates(exchange: &Exchange<'_>, line: &str) {
     let stream = Stream::begin(exchange);
     let heard = [2, 3].map(|number| stream.event(number, &frame::chatter())).concat();
@@ -115,7 +115,7 @@ fn duplicates(exchange: &Exchange<'_>, line: &str) {
     exchange.cut();
 }
 
-/// The events between the cut and the answer are lost.
+/// Loses the events between the cut and the response.
 fn gap(exchange: &Exchange<'_>, line: &str) {
     let stream = Stream::begin_and_keep(exchange, line);
     exchange.chunk(stream.event(2, &frame::chatter()));

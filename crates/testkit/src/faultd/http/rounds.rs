@@ -1,4 +1,4 @@
-//! Calls that are asked to come again (2026-07-28, basic/patterns/mrtr), and whether they come as they must.
+//! Multi-round-trip requests (2026-07-28, basic/patterns/mrtr), and checks of the client's retries.
 
 use serde_json::{Value, json};
 
@@ -8,7 +8,7 @@ use crate::faultd::frame::{self, Message};
 use crate::faultd::healthy::nonce;
 use crate::faultd::server::locked;
 
-/// Everything that a careless copy of a string changes.
+/// Characters that a careless copy of a string changes.
 const STATE: &str = "\u{0}\u{7f} ä\u{1f9ed}\\\"/<é>\u{2028}=?base64?Zm9v?= ";
 
 pub fn find(name: &str) -> Option<Fault> {
@@ -22,13 +22,13 @@ pub fn find(name: &str) -> Option<Fault> {
 }
 
 struct Plan {
-    /// How often a call is sent back, each time with another state.
+    /// Number of rounds, each with a new state.
     rounds: usize,
-    /// What the client is asked for each time.
+    /// Input requested in each round.
     inputs: &'static [&'static str],
 }
 
-/// Sends a call back until it has had its rounds; then it is the healthy server's.
+/// Requests input until the call has had its rounds; then the healthy server handles it.
 fn rounds(exchange: &Exchange<'_>, plan: &Plan) -> bool {
     let message = &exchange.message;
     if !message.is("tools/call") || !exchange.stateless {
@@ -46,7 +46,7 @@ fn rounds(exchange: &Exchange<'_>, plan: &Plan) -> bool {
     true
 }
 
-/// Which round this is; nothing, and a violation, if it is none that we have begun for this very call.
+/// Returns the number of the round; records a violation and returns `None` if the state was not issued for this call.
 fn checked(exchange: &Exchange<'_>, state: Option<&str>, plan: &Plan) -> Option<usize> {
     let violation = |what: &str| exchange.server.options.record(&format!("violation {what}"));
     let Some(state) = state else { return Some(0) };
@@ -62,7 +62,7 @@ fn checked(exchange: &Exchange<'_>, state: Option<&str>, plan: &Plan) -> Option<
     state.rsplit(' ').next()?.parse().ok()
 }
 
-/// By what a call is known although its id is another each time: its nonce, or its tool.
+/// Returns the key of a call, independent of its changing id: its nonce, or its tool.
 fn whose(message: &Message) -> String {
     let nonce = message.argument("nonce").as_str();
     nonce.or(message.params["name"].as_str()).unwrap_or_default().to_owned()

@@ -1,4 +1,4 @@
-//! What the requests share: sessions, what is kept for later, and the decision when the fault is due.
+//! State shared by requests: sessions, stored data, and the decision at which request the fault occurs.
 
 use std::collections::{HashMap, HashSet};
 use std::net::SocketAddr;
@@ -19,18 +19,18 @@ pub struct HttpServer {
     pub options: Options,
     pub fault: Fault,
     pub address: SocketAddr,
-    /// A listener of our own that no client has any business with.
+    /// Address of another listener of this process; the target of forbidden redirects.
     pub elsewhere: SocketAddr,
     pub speaks: Mutex<Speaks>,
-    /// By their ids.
+    /// Sessions by id.
     pub sessions: Mutex<HashMap<String, Session>>,
-    /// The open streams of HTTP+SSE, by their session.
+    /// Open HTTP+SSE streams by session.
     pub channels: Mutex<HashMap<String, Channel>>,
-    /// What a resumed stream is to hear, by the stream's name.
+    /// Replays of resumed streams by stream name.
     pub replays: Mutex<HashMap<String, Replay>>,
-    /// Notifications for everybody who listens, by their methods. None is ever taken away.
+    /// Announcements to all listeners, by method. Entries are never removed.
     pub news: Mutex<Vec<&'static str>>,
-    /// What a fault remembers of a request, for when it comes again.
+    /// Data that a fault stores about a request, for its retry.
     pub notes: Mutex<HashMap<String, String>>,
     cancelled: Mutex<HashSet<String>>,
     struck: AtomicBool,
@@ -39,7 +39,7 @@ pub struct HttpServer {
     numbers: AtomicU64,
 }
 
-/// Which eras are served at the moment.
+/// The eras currently served.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Speaks {
     Both,
@@ -49,7 +49,7 @@ pub enum Speaks {
 
 pub struct Session {
     pub revision: &'static str,
-    /// `notifications/initialized` came.
+    /// Set by `notifications/initialized`.
     pub open: bool,
 }
 
@@ -80,7 +80,7 @@ impl HttpServer {
         })
     }
 
-    /// What to do to `message` when it has come as far as `stage`. An answer spends a fault that happens once.
+    /// Returns the action for `message` at `stage`, if the fault is due. Returning an action spends a one-time fault.
     pub fn strike(&self, message: &Message, stage: Stage, authorized: bool) -> Option<Act> {
         let Fault::Strike { act, stage: when, times } = self.fault else { return None };
         let due = when == stage && message.is_request() && self.is_due(message, times);
@@ -92,7 +92,8 @@ impl HttpServer {
         again.then_some(act)
     }
 
-    /// Whether the phase's moment has come. Over HTTP nothing is unprompted: `ready` and `after` mean the next request.
+    /// Reports whether the configured phase is reached. Over HTTP there is no unprompted output: `ready` and `after`
+    /// mean the next request.
     pub fn is_due(&self, message: &Message, times: Times) -> bool {
         match self.options.phase {
             Phase::Before => times != Times::Once || self.is_opening(message),
@@ -106,7 +107,7 @@ impl HttpServer {
         message.is("initialize") || (message.is("server/discover") && self.options.era == Era::Modern)
     }
 
-    /// Notes a healthy answer that is going out.
+    /// Records a healthy response that is about to be sent.
     pub fn delivered(&self, message: &Message) {
         if self.is_opening(message) {
             self.opened.store(true, Ordering::SeqCst);
@@ -116,17 +117,17 @@ impl HttpServer {
         }
     }
 
-    /// Whether an opening request has been answered.
+    /// Reports whether an opening request has been answered.
     pub fn is_open(&self) -> bool {
         self.opened.load(Ordering::SeqCst)
     }
 
-    /// True the first time it is asked.
+    /// Returns true on the first call only.
     pub fn first_time(&self) -> bool {
         !self.struck.swap(true, Ordering::SeqCst)
     }
 
-    /// A number that was not used before, for sessions and streams.
+    /// Returns a unique number, for sessions and streams.
     pub fn number(&self) -> u64 {
         self.numbers.fetch_add(1, Ordering::SeqCst)
     }
@@ -142,7 +143,7 @@ impl HttpServer {
         }
     }
 
-    /// The flaw of HTTP+SSE that this server has.
+    /// Returns the HTTP+SSE fault of this server, if any.
     pub fn flaw(&self) -> Option<Flaw> {
         match self.fault {
             Fault::Channel(flaw) => Some(flaw),
@@ -158,14 +159,14 @@ impl HttpServer {
         locked(&self.cancelled).contains(&id.to_string())
     }
 
-    /// Begins a session, and gives its id.
+    /// Creates a session and returns its id.
     pub fn begin_session(&self, revision: &'static str) -> String {
         let id = format!("session-{}", self.number());
         locked(&self.sessions).insert(id.clone(), Session { revision, open: false });
         id
     }
 
-    /// Tells everybody who listens.
+    /// Announces a notification to all listeners.
     pub fn announce(&self, method: &'static str) {
         locked(&self.news).push(method);
     }

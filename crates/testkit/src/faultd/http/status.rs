@@ -1,4 +1,4 @@
-//! Faults of the status line: requests that are turned away, with and without a reason.
+//! Faults of the status line: rejected requests, with and without a reason.
 
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
@@ -53,7 +53,7 @@ pub fn find(name: &str) -> Option<Fault> {
     })
 }
 
-/// The server is busy now, and says for how long.
+/// Returns faults of a busy server with `Retry-After`.
 fn later(name: &str) -> Option<Fault> {
     Some(match name {
         "H10-429" => Fault::refuse(|exchange, _| busy(exchange, 429, "1")),
@@ -90,7 +90,7 @@ pub fn refuse(exchange: &Exchange<'_>, status: u16, refusal: &Refusal) {
     exchange.json(status, frame::error(&exchange.message.id(), refusal));
 }
 
-/// The session has ended without the client's doing; its id is not known any more.
+/// Ends the session without the client's involvement; its id becomes unknown.
 fn forget_session(exchange: &Exchange<'_>, _: &str) {
     let id = exchange.request.header("mcp-session-id").unwrap_or_default();
     locked(&exchange.server.sessions).remove(id);
@@ -112,7 +112,7 @@ fn in_two_seconds() -> String {
     http_date((since + Duration::from_secs(2)).as_secs())
 }
 
-/// An instant as HTTP spells it, such as `Sun, 06 Nov 1994 08:49:37 GMT`.
+/// Formats an HTTP date, such as `Sun, 06 Nov 1994 08:49:37 GMT`.
 fn http_date(seconds: u64) -> String {
     const DAYS: [&str; 7] = ["Thu", "Fri", "Sat", "Sun", "Mon", "Tue", "Wed"];
     const MONTHS: [&str; 12] = ["Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec"];

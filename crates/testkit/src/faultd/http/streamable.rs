@@ -1,4 +1,4 @@
-//! Streamable HTTP in good health: stateless requests, sessions with their streams, and who is let in.
+//! Streamable HTTP without faults: stateless requests, sessions with their streams, and request validation.
 
 use serde_json::json;
 
@@ -10,7 +10,7 @@ use crate::faultd::healthy::{self, carry_out, check_meta, discover_result, dress
 use crate::faultd::options::{HANDSHAKE, MODERN};
 use crate::faultd::server::locked;
 
-/// A request that is turned away: the HTTP status, and what the body says.
+/// A rejected request: the HTTP status and the error.
 type Away = (u16, Refusal);
 
 pub fn serve(exchange: &Exchange<'_>) {
@@ -35,7 +35,7 @@ pub fn serve(exchange: &Exchange<'_>) {
     }
 }
 
-/// What a web server says of a page it does not have.
+/// Replies with a web server's 404 page.
 pub fn not_here(exchange: &Exchange<'_>) {
     let page = "<!DOCTYPE html><title>404</title><p>Cannot find this page.";
     exchange.reply(404, &[("Content-Type", "text/html; charset=utf-8")], page);
@@ -61,7 +61,7 @@ fn post(exchange: &Exchange<'_>) {
     if message.is_request() { answer(exchange) } else { accept(exchange) }
 }
 
-/// A notification, or the reply to a request of ours.
+/// Accepts a notification, or the reply to a server request.
 fn accept(exchange: &Exchange<'_>) {
     let message = &exchange.message;
     if exchange.stateless {
@@ -89,14 +89,14 @@ fn answer(exchange: &Exchange<'_>) {
     match exchange.server.strike(message, Stage::Answered, false) {
         Some(act) => act(exchange, &line),
         None => {
-            // First, or the next request might come before it is noted.
+            // Record first: the next request may arrive before `deliver` returns.
             exchange.server.delivered(message);
             exchange.deliver(status, &line);
         }
     }
 }
 
-/// The answer with its status; nothing if the request was withdrawn meanwhile.
+/// Returns the response with its status; `None` if the request was cancelled meanwhile.
 fn healthy_line(exchange: &Exchange<'_>) -> Option<(u16, String)> {
     let message = &exchange.message;
     let outcome = match message.method.as_str() {
@@ -111,7 +111,7 @@ fn healthy_line(exchange: &Exchange<'_>) -> Option<(u16, String)> {
     })
 }
 
-/// A stateless server has no such page where it has no such method (2026-07-28, basic/transports).
+/// Returns 404 for an unknown method in the stateless era (2026-07-28, basic/transports).
 fn status_of(exchange: &Exchange<'_>, refusal: &Refusal) -> u16 {
     if exchange.stateless && refusal.code == -32601 { 404 } else { 200 }
 }
@@ -141,7 +141,7 @@ fn admit(exchange: &Exchange<'_>) -> Result<(), Away> {
     }
 }
 
-/// The headers must repeat what the body says (2026-07-28, basic/transports).
+/// Checks that the headers match the body (2026-07-28, basic/transports).
 fn admit_stateless(exchange: &Exchange<'_>) -> Result<(), Away> {
     let (request, message) = (exchange.request, &exchange.message);
     if message.is_request() {
@@ -180,7 +180,7 @@ fn admit_handshake(exchange: &Exchange<'_>) -> Result<(), Away> {
     if message.is_request() && !message.is("ping") && !open {
         server.options.record(&format!("violation {} before notifications/initialized", message.method));
     }
-    // Named by its header from 2025-06-18 on.
+    // The header is required from 2025-06-18 on.
     let named = exchange.request.header("mcp-protocol-version");
     if named.map_or(revision >= "2025-06-18", |named| named != revision) {
         return Err(violated(exchange, 400, -32000, "MCP-Protocol-Version is not what was agreed"));
@@ -188,7 +188,7 @@ fn admit_handshake(exchange: &Exchange<'_>) -> Result<(), Away> {
     Ok(())
 }
 
-/// The revision and state of the session that a request names.
+/// Returns the revision and state of the request's session.
 fn known_session(exchange: &Exchange<'_>) -> Result<(&'static str, bool), Away> {
     let Some(id) = exchange.request.header("mcp-session-id") else {
         if exchange.server.is_open() {

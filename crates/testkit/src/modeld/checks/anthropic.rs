@@ -1,4 +1,4 @@
-//! What Anthropic refuses.
+//! Request checks of the Anthropic API.
 
 use std::collections::BTreeSet;
 
@@ -153,7 +153,8 @@ fn sealed(place: &str, block: &Value) -> Checked {
     }
 }
 
-/// Every call has its result at the beginning of the next message, and every result its call in the one before.
+/// Checks that every call has its result at the start of the next message, and every result its call in the previous
+/// one.
 fn answered(messages: &[Value]) -> Checked {
     let mut seen = BTreeSet::new();
     for (index, message) in messages.iter().enumerate() {
@@ -195,14 +196,14 @@ fn ids<'a>(message: &'a Value, kind: &str, member: &str) -> Vec<&'a str> {
     blocks.filter_map(|block| block[member].as_str()).collect()
 }
 
-/// Results count only before anything else is said.
+/// Returns the results at the start of a message; later ones are not valid.
 fn leading_results(message: &Value) -> Vec<&str> {
     let blocks = entries(&message["content"]).iter().take_while(|block| block["type"] == "tool_result");
     blocks.filter_map(|block| block["tool_use_id"].as_str()).collect()
 }
 
-/// While its calls are being answered, the last message of the model begins with the thinking that led to them. A model
-/// that decides for itself when to think may have had none.
+/// Checks that the last assistant message starts with its thinking while its calls are being answered. A model with
+/// adaptive thinking may have none.
 fn thought(messages: &[Value], thoughts: &Thoughts) -> Checked {
     let Some(last) = messages.iter().rposition(|message| message["role"] == "assistant") else { return Ok(()) };
     let calls = ids(&messages[last], "tool_use", "id");

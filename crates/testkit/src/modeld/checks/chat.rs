@@ -1,4 +1,4 @@
-//! What OpenAI refuses at chat completions.
+//! Request checks of OpenAI's chat completions.
 
 use std::collections::BTreeSet;
 
@@ -63,7 +63,7 @@ fn calls(index: usize, message: &Value) -> Checked {
     Ok(())
 }
 
-/// Images are for the user to show.
+/// Checks message parts. Images are allowed in user messages only.
 fn parts(index: usize, role: &str, content: &Value) -> Checked {
     for (place, part) in entries(content).iter().enumerate() {
         let param = format!("messages[{index}].content[{place}]");
@@ -86,7 +86,7 @@ fn parts(index: usize, role: &str, content: &Value) -> Checked {
     Ok(())
 }
 
-/// Calls are answered by the messages right after them, one each.
+/// Checks that calls are answered by the messages right after them, one each.
 fn answered(messages: &[Value]) -> Checked {
     let mut open: BTreeSet<&str> = BTreeSet::new();
     for (index, message) in messages.iter().enumerate() {

@@ -1,6 +1,7 @@
-//! What the real APIs refuse, refused in their words: whoever passes here is not likely to be turned away there.
+//! The request validation of the real APIs, with their error messages: a request that passes here is likely to be
+//! accepted there.
 //!
-//! Blocks and items of types that are not known here pass: the script may have said them.
+//! Blocks and items of unknown types pass: the script may have produced them.
 
 mod anthropic;
 mod chat;
@@ -16,10 +17,10 @@ use super::format::Format;
 use super::refusal::Refusal;
 use crate::request::Request;
 
-/// Calls that were made after some thinking, each with the id of that: the one may not come back without the other.
+/// Calls made after thinking, each with the id of that thinking: a call must be sent back with it.
 pub(super) type Thoughts = BTreeMap<String, String>;
 
-/// A request, and what is known when it arrives.
+/// A request and its context.
 pub(super) struct Asked<'a> {
     pub format: Format,
     pub request: &'a Request,
@@ -59,7 +60,7 @@ fn has_key(asked: &Asked<'_>) -> Checked {
     })
 }
 
-/// An OpenAI parameter that must be there.
+/// Checks a required OpenAI parameter.
 fn has_parameter(body: &Value, name: &str, is_right: impl Fn(&Value) -> bool) -> Checked {
     let value = &body[name];
     let wrong = |message: String, code| Err(Refusal::invalid(message).at(name).code(code));
@@ -70,7 +71,7 @@ fn has_parameter(body: &Value, name: &str, is_right: impl Fn(&Value) -> bool) ->
     }
 }
 
-/// Whether a value is a list with something in it.
+/// Reports whether a value is a non-empty list.
 fn is_filled(value: &Value) -> bool {
     value.as_array().is_some_and(|entries| !entries.is_empty())
 }

@@ -1,4 +1,4 @@
-//! What depends on the model that is asked, as far as its name tells. Names of nobody known here take everything.
+//! Checks that depend on the model name. Unknown models accept everything.
 
 use serde_json::Value;
 
@@ -6,7 +6,7 @@ use super::Checked;
 use crate::modeld::latest::entries;
 use crate::modeld::refusal::Refusal;
 
-/// Models of Anthropic's that think within a budget and know nothing else.
+/// Anthropic models that support thinking budgets only.
 const WITHIN_BUDGETS: [&str; 9] = [
     "claude-3",
     "claude-opus-4-0",
@@ -18,15 +18,15 @@ const WITHIN_BUDGETS: [&str; 9] = [
     "claude-sonnet-4-5",
     "claude-haiku-4-5",
 ];
-/// Models that took both for a while.
+/// Models that support both budgets and adaptive thinking.
 const EITHER_WAY: [&str; 2] = ["claude-opus-4-6", "claude-sonnet-4-6"];
-/// The first of the above that can be told how hard to try.
+/// The first of these that supports the effort parameter.
 const TOLD_EFFORT: &str = "claude-opus-4-5";
 const EFFORTS: [&str; 5] = ["low", "medium", "high", "xhigh", "max"];
-/// Models of OpenAI's that do not think before they speak.
+/// OpenAI models without reasoning.
 const THOUGHTLESS: [&str; 3] = ["gpt-3.5", "gpt-4", "chatgpt-"];
 
-/// How a model of Anthropic's may be told to think.
+/// Checks the thinking parameters of an Anthropic model.
 pub(super) fn anthropic(body: &Value) -> Checked {
     let begins = |names: &[&str]| names.iter().any(|name| model(body).starts_with(name));
     let refuse = |message: &str| Err(Refusal::invalid(message));
@@ -70,7 +70,7 @@ fn budget(body: &Value) -> Checked {
     }
 }
 
-/// What a model of OpenAI's that does not think is not asked for, and not given.
+/// Rejects reasoning parameters and items for an OpenAI model without reasoning.
 pub(super) fn responses(body: &Value) -> Checked {
     if !THOUGHTLESS.iter().any(|name| model(body).starts_with(name)) {
         return Ok(());

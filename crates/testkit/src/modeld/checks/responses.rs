@@ -1,4 +1,4 @@
-//! What OpenAI refuses at responses.
+//! Request checks of OpenAI's responses.
 
 use std::collections::BTreeSet;
 
@@ -88,7 +88,7 @@ fn parts(place: &str, content: &Value, allowed: &[&str]) -> Checked {
     Ok(())
 }
 
-/// Reasoning comes back sealed, unchanged and before what followed it.
+/// Checks that reasoning is sent back encrypted, unchanged and before the item that followed it.
 fn reasoning(item: &Value, next: Option<&Value>, is_forgotten: bool) -> Checked {
     let id = item["id"].as_str().unwrap_or_default();
     match item["encrypted_content"].as_str().map(decrypted) {
@@ -110,7 +110,7 @@ fn reasoning(item: &Value, next: Option<&Value>, is_forgotten: bool) -> Checked 
     Ok(())
 }
 
-/// Every call has its output somewhere after it, and every output its call before it.
+/// Checks that every call has a later output, and every output an earlier call.
 fn answered(items: &[Value]) -> Checked {
     let (mut open, mut called) = (BTreeSet::new(), BTreeSet::new());
     for item in items {
@@ -130,7 +130,7 @@ fn answered(items: &[Value]) -> Checked {
     Err(Refusal::invalid(format!("No tool output found for function call {id}.")).at("input"))
 }
 
-/// A call that names its item comes with the reasoning that led to it.
+/// Checks that a call with an item id is sent with its reasoning.
 fn thought(items: &[Value], thoughts: &Thoughts) -> Checked {
     let has = |id: &str| items.iter().any(|item| item["type"] == "reasoning" && item["id"] == id);
     for call in items.iter().filter(|item| item["type"] == "function_call") {

@@ -1,4 +1,4 @@
-//! Definitions of tools: names, and what stands at the top of a schema.
+//! Checks of tool definitions: names, and the top level of schemas.
 
 use std::collections::BTreeSet;
 
@@ -8,13 +8,13 @@ use super::Checked;
 use crate::modeld::latest::entries;
 use crate::modeld::refusal::Refusal;
 
-/// Where a schema may not branch, or else a tool would take something other than an object.
+/// Keywords that are not allowed at the top level of a schema, because a tool takes an object.
 const BRANCHES: [&str; 3] = ["oneOf", "anyOf", "allOf"];
 
 pub(super) fn anthropic(body: &Value) -> Checked {
     let mut names = BTreeSet::new();
     for (index, tool) in entries(&body["tools"]).iter().enumerate() {
-        // Tools of Anthropic's own have a type and no schema.
+        // Anthropic's own tools have a type and no schema.
         if tool["type"].as_str().is_some_and(|kind| kind != "custom") {
             continue;
         }
@@ -45,7 +45,7 @@ fn input_schema_problem(schema: &Value) -> Option<&'static str> {
     }
 }
 
-/// The tools of chat completions, whose definitions lie in a `function`.
+/// Checks the tools of chat completions, defined inside a `function`.
 pub(super) fn chat(body: &Value) -> Checked {
     for (index, tool) in entries(&body["tools"]).iter().enumerate() {
         openai(&tool["function"], &format!("tools[{index}].function"))?;
@@ -53,7 +53,7 @@ pub(super) fn chat(body: &Value) -> Checked {
     Ok(())
 }
 
-/// The tools of responses; those of OpenAI's own have another type.
+/// Checks the tools of responses; OpenAI's own tools have another type.
 pub(super) fn responses(body: &Value) -> Checked {
     for (index, tool) in entries(&body["tools"]).iter().enumerate() {
         if tool["type"] == "function" {
@@ -80,7 +80,7 @@ fn openai(function: &Value, place: &str) -> Checked {
         let message = format!("Invalid '{param}': string does not match pattern. {pattern}");
         return Err(Refusal::invalid(message).at(param).code("invalid_value"));
     }
-    // A function without parameters takes none.
+    // A function without parameters is valid.
     let Some(problem) = function.get("parameters").and_then(|schema| schema_problem(schema, function)) else {
         return Ok(());
     };
@@ -105,7 +105,7 @@ fn schema_problem(schema: &Value, function: &Value) -> Option<String> {
     if function["strict"] == true { strict_problem(schema) } else { None }
 }
 
-/// What strictness wants besides; looked at on the top level only.
+/// Checks the additional rules of strict mode, on the top level only.
 fn strict_problem(schema: &Value) -> Option<String> {
     if schema["additionalProperties"] != false {
         return Some("In context=(), 'additionalProperties' is required to be supplied and to be false.".to_owned());

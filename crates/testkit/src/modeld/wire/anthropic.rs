@@ -1,4 +1,4 @@
-//! Anthropic's Messages: blocks with an index, each begun, filled and stopped.
+//! Anthropic's Messages: indexed blocks, each with start, deltas and stop.
 
 use serde_json::{Value, json};
 
@@ -19,7 +19,7 @@ pub(super) fn events(turn: &Turn) -> Vec<Event> {
     for (index, block) in turn.blocks.iter().enumerate() {
         events.extend(block_events(turn, index, block));
     }
-    // The real API sends one after the first block has begun.
+    // The real API sends one after the start of the first block.
     events.insert(events.len().min(2), Event::named("ping", &json!({ "type": "ping" })));
     events.extend(if turn.breaks_off { vec![overloaded()] } else { end(turn) });
     events
@@ -38,7 +38,7 @@ fn message(turn: &Turn, content: &Value, stop_reason: &Value, output: u64) -> Va
     })
 }
 
-/// The cache is counted beside the input here, not within it.
+/// Cached tokens are counted in addition to the input, not within it.
 fn usage(turn: &Turn, output: u64) -> Value {
     json!({
         "input_tokens": turn.usage.input.saturating_sub(turn.usage.cached),
@@ -70,7 +70,7 @@ fn block_events(turn: &Turn, index: usize, block: &Block) -> Vec<Event> {
     events
 }
 
-/// A block before anything is in it; one of an unknown type comes whole.
+/// Returns an empty block; a block of an unknown type is complete.
 fn begun(block: &Block) -> Value {
     match block {
         Block::Text(_) => json!({ "type": "text", "text": "" }),
@@ -92,7 +92,7 @@ fn deltas(turn: &Turn, block: &Block) -> Vec<Value> {
         }
         Block::Call { arguments, .. } => {
             let empty = json!({ "type": "input_json_delta", "partial_json": "" });
-            // A call without arguments gets nothing but the empty piece that all begin with.
+            // A call without arguments has only the initial empty delta.
             let rest = if arguments == "{}" { "" } else { arguments };
             [vec![empty], filled("input_json_delta", "partial_json", rest)].concat()
         }

@@ -1,4 +1,4 @@
-//! OpenAI's chat completions: one message, its calls numbered apart from its text.
+//! OpenAI's chat completions: one message, with calls numbered separately from its text.
 
 use serde_json::{Map, Value, json};
 
@@ -43,10 +43,10 @@ pub(super) fn events(turn: &Turn, request: &Value) -> Vec<Event> {
     chunks.events
 }
 
-/// A stream as it grows.
+/// A stream under construction.
 struct Chunks<'a> {
     turn: &'a Turn,
-    /// Every chunk has a `usage` then, which is null in all but the last.
+    /// If set, every chunk has a `usage`, null in all but the last.
     counts: bool,
     events: Vec<Event>,
 }

@@ -1,4 +1,4 @@
-//! Answers as each API writes them: as a whole, and as a stream of events that comes to the same.
+//! Responses in the format of each API: complete, and as an equivalent event stream.
 
 mod anthropic;
 mod chat;
@@ -12,7 +12,7 @@ use super::turn::Turn;
 /// An event of a stream.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Event {
-    /// Chat completions give none.
+    /// Name of the event; chat completions have none.
     name: Option<&'static str>,
     data: String,
 }
@@ -26,14 +26,14 @@ impl Event {
         Event { name: None, data: data.to_string() }
     }
 
-    /// The event as it is sent.
+    /// Returns the event as sent.
     pub fn text(&self) -> String {
         let name = self.name.map(|name| format!("event: {name}\n")).unwrap_or_default();
         format!("{name}data: {}\n\n", self.data)
     }
 }
 
-/// The answer to a request that asked for a stream.
+/// Returns the response to a streaming request.
 pub(super) fn events(format: Format, turn: &Turn, request: &Value) -> Vec<Event> {
     match format {
         Format::Anthropic => anthropic::events(turn),
@@ -42,7 +42,7 @@ pub(super) fn events(format: Format, turn: &Turn, request: &Value) -> Vec<Event>
     }
 }
 
-/// The answer to a request that did not.
+/// Returns the response to a non-streaming request.
 pub(super) fn whole(format: Format, turn: &Turn, request: &Value) -> Value {
     match format {
         Format::Anthropic => anthropic::whole(turn),
@@ -51,10 +51,10 @@ pub(super) fn whole(format: Format, turn: &Turn, request: &Value) -> Value {
     }
 }
 
-/// The instant at which every answer is made; no clock plays a part.
+/// Fixed creation time of all responses.
 const CREATED: u64 = 1_780_000_000;
 
-/// The arguments of a call as JSON, or as the text that they are.
+/// Parses the arguments of a call; falls back to the text itself.
 fn parsed(arguments: &str) -> Value {
     serde_json::from_str(arguments).unwrap_or_else(|_| Value::from(arguments))
 }

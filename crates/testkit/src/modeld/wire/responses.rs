@@ -1,4 +1,4 @@
-//! OpenAI's responses: items with an index, events with a number.
+//! OpenAI's responses: indexed items, numbered events.
 
 use serde_json::{Value, json};
 
@@ -28,7 +28,7 @@ pub(super) fn events(turn: &Turn, request: &Value) -> Vec<Event> {
     writer.events
 }
 
-/// A stream as it grows.
+/// A stream under construction.
 struct Writer<'a> {
     turn: &'a Turn,
     request: &'a Value,
@@ -90,7 +90,7 @@ impl<'a> Writer<'a> {
         self.push("response.function_call_arguments.done", done);
     }
 
-    /// The last event says again everything that was said.
+    /// The last event repeats the complete response.
     fn end(&mut self) {
         let response = self.finished();
         let name = if response["status"] == "completed" { "response.completed" } else { "response.incomplete" };
@@ -151,7 +151,7 @@ impl<'a> Writer<'a> {
         })
     }
 
-    /// An item at its beginning, where it is empty, or at its end; one of an unknown type is the same at both.
+    /// Returns an item at its start, empty, or at its end. An item of an unknown type is the same at both.
     fn item(&self, index: usize, block: &Block, status: &str) -> Value {
         let is_done = status == "completed";
         let id = |prefix| self.turn.block_id(prefix, index);
@@ -177,7 +177,7 @@ impl<'a> Writer<'a> {
         }
     }
 
-    /// Summaries of the thinking come to those who ask for them.
+    /// Reports whether the request asks for reasoning summaries.
     fn summarizes(&self) -> bool {
         self.request["reasoning"]["summary"].is_string()
     }
@@ -206,7 +206,7 @@ fn usage(turn: &Turn) -> Value {
     })
 }
 
-/// An object with one more member.
+/// Returns a copy of an object with one more member.
 fn with(object: &Value, name: &str, value: Value) -> Value {
     let mut object = object.clone();
     object[name] = value;

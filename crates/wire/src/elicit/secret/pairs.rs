@@ -1,22 +1,22 @@
-//! Secrets that take two words to name: neither `code` nor `authenticator` is one, `authenticator code` is.
+//! Secrets named by a pair of words: `authenticator code` is a secret, `code` and `authenticator` alone are not.
 
 use super::skeleton;
 
-/// Two sets of words. A text names a secret where a word of each stands near the other, in either order.
+/// Two sets of words. A text names a secret if a word of each set occurs within `max_distance`, in either order.
 struct Pair {
     one: &'static [&'static str],
     other: &'static [&'static str],
-    /// How many words one may stand after the other.
+    /// Maximum distance between the two words, in words.
     max_distance: usize,
 }
 
-/// As in `cookie of your browser session`.
+/// Covers `cookie of your browser session`.
 const NEAR: usize = 4;
-/// Side by side: `session id`, and not `ID of the conference session`.
+/// Covers `session id`, but not `ID of the conference session`.
 const ADJACENT: usize = 1;
 
 const PAIRS: [Pair; 9] = [
-    // One-time codes. Not `confirmation`, which bookings have, nor a number of digits, which products have.
+    // One-time codes. Excludes `confirmation` (bookings) and digit counts (products).
     Pair {
         one: &[
             "authenticator",
@@ -44,7 +44,7 @@ const PAIRS: [Pair; 9] = [
         other: &["code", "codes", "codigo", "codigos", "digits", "код", "коды"],
         max_distance: NEAR,
     },
-    // Words from which a wallet can be rebuilt.
+    // Wallet recovery phrases.
     Pair {
         one: &["wallet", "seed", "recovery", "backup", "bip39", "semilla", "recuperacion", "recuperation", "сид"],
         other: &["phrase", "phrases", "words", "mnemonic", "mnemonics", "mots", "frase", "palabras", "фраза", "слова"],
@@ -80,7 +80,7 @@ const PAIRS: [Pair; 9] = [
         other: &["schlussel", "schluessel", "cle", "cles", "clef", "clave", "llave", "chave", "sleutel", "ключ"],
         max_distance: NEAR,
     },
-    // What a browser is known by.
+    // Browser sessions.
     Pair {
         one: &["session", "sitzung", "sesion", "sessao", "sessie", "auth", "login", "browser", "сессии"],
         other: &["cookie", "cookies", "куки"],
@@ -92,7 +92,7 @@ const PAIRS: [Pair; 9] = [
         max_distance: ADJACENT,
     },
     Pair { one: &["cookie", "cookies"], other: &["header", "value", "string", "jar"], max_distance: ADJACENT },
-    // What a bank asks for.
+    // Bank logins.
     Pair {
         one: &[
             "bank",
@@ -131,7 +131,7 @@ const PAIRS: [Pair; 9] = [
     },
 ];
 
-/// Whether two words of a pair stand near each other, or are one word. Takes words as a reader sees them.
+/// Reports whether two words of a pair occur near each other or as one word. Takes skeletons of words.
 pub(super) fn name_a_secret(words: &[String]) -> bool {
     PAIRS.iter().any(|pair| {
         let ones = places(words, pair.one);
@@ -147,7 +147,7 @@ fn places(words: &[String], wanted: &[&str]) -> Vec<usize> {
 }
 
 impl Pair {
-    /// Whether a word is one of each, written together: `sessionid`.
+    /// Reports whether a word is a word of each set written together: `sessionid`.
     fn is_joined_in(&self, word: &str) -> bool {
         self.one.iter().any(|one| {
             let one: String = skeleton(one).collect();

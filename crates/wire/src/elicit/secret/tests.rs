@@ -1,4 +1,4 @@
-//! Fields that ask for secrets, and honest ones that sound a little like them.
+//! Fields that ask for secrets, and harmless fields with similar words.
 
 use super::*;
 use crate::Raw;
@@ -101,7 +101,8 @@ fn every_text_of_a_field_is_read() {
     assert!(is_asked_by(&Field { kind: FieldKind::Text { min_length: None, max_length: None, format }, ..plain }));
 }
 
-/// The classes behind what an attack exercise got through: one-time codes, seed phrases, keys, cookies, bank logins.
+/// Classes of secrets that passed an earlier filter in an attack exercise: one-time codes, seed phrases, keys, cookies,
+/// bank logins.
 #[test]
 fn secrets_of_two_words_are_known_in_any_spelling() {
     for name in [

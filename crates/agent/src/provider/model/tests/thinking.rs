@@ -1,4 +1,4 @@
-//! What models think, over an API that is as strict about each of them as the real ones.
+//! Reasoning tests against an API fixture that validates requests as strictly as the real APIs.
 
 use url::Url;
 use wharf_json::Raw;
@@ -8,7 +8,7 @@ use super::*;
 use crate::conversation::ResultBlock;
 use crate::provider::Effort;
 
-/// A model, a conversation with it, and the API it speaks with.
+/// A model, a conversation with it, and the API fixture.
 struct Talk {
     modeld: Modeld,
     model: Model,
@@ -16,7 +16,7 @@ struct Talk {
 }
 
 impl Talk {
-    /// One with Anthropic, which answers so.
+    /// Creates a talk with a scripted Anthropic API.
     async fn with_anthropic(model: &str, answers: impl IntoIterator<Item = Answer>) -> Self {
         let modeld = Modeld::start(Script::of(answers)).unwrap();
         let url = modeld.url();
@@ -24,14 +24,14 @@ impl Talk {
         Self { modeld, model, conversation: conversation() }
     }
 
-    /// One with OpenAI itself, as far as anybody on this side can tell: the API stands where its proxy would.
+    /// Creates a talk with OpenAI's own base URL. The scripted API is reached as its HTTP proxy.
     async fn with_openai(model: &str, answers: impl IntoIterator<Item = Answer>) -> Self {
         let modeld = Modeld::start(Script::of(answers)).unwrap();
         let model = openai(&modeld, model).await;
         Self { modeld, model, conversation: conversation() }
     }
 
-    /// Asks, keeps what is said, and answers its calls or goes on.
+    /// Sends a request, adds the response to the conversation, and adds the results of its calls or a further message.
     async fn go_on(&mut self, effort: Option<Effort>) {
         let (conversation, tools) = (&self.conversation, Arc::default());
         let request = Request { conversation, tools: &tools, tool_choice: ToolChoice::Auto, effort };
@@ -50,7 +50,7 @@ impl Talk {
         self.conversation.turns.extend(turns.map(|(role, blocks)| Turn { role, blocks }));
     }
 
-    /// The thoughts that the last request has brought back.
+    /// Returns the number of reasoning blocks in the last request.
     fn brought_back(&self) -> usize {
         let body = self.modeld.requests().pop().unwrap().body.to_string();
         body.matches("encrypted_content\":\"").count() + body.matches("\"signature\"").count()
@@ -104,7 +104,7 @@ async fn a_model_that_does_not_think_is_asked_for_its_thoughts_once() {
     let answers = [Answer::text("one"), Answer::text("two"), Answer::text("three")];
     let mut talk = Talk::with_openai("gpt-4.1", answers).await;
     talk.go_on(None).await;
-    // Whoever else has it knows.
+    // Clones share the learned state.
     talk.model = talk.model.clone();
     talk.go_on(None).await;
     assert_eq!(talk.modeld.refusals(), ["Encrypted content is not supported with this model."]);

@@ -1,4 +1,4 @@
-//! Whatever happens in whatever order.
+//! Property tests with arbitrary sequences of events.
 
 use proptest::prelude::*;
 
@@ -16,7 +16,7 @@ enum Happening {
     Done(Stop),
     Failed(ModelError),
     OutOfRequests,
-    /// One of the calls that are open, or none.
+    /// Ends one of the pending calls, if there is one.
     CallEnded(usize, ResultBlock),
     Cancelled,
 }
@@ -70,7 +70,7 @@ impl Play {
             Happening::Gathered { notes } => {
                 let queue = wharf_tools::Notes::default();
                 (0..notes).for_each(|number| queue.push("server", &number.to_string()));
-                // As the agent does it: notes are not taken where they cannot be told.
+                // As in the driver: notes stay queued while the machine does not accept them.
                 let notes = if self.machine.takes_notes() { queue.take() } else { Vec::new() };
                 self.step(Event::Gathered(Gathered { notes, offering: offering() }));
             }
@@ -114,13 +114,13 @@ impl Play {
         self.told.iter().any(|event| matches!(event, RunEvent::Shortened { .. }))
     }
 
-    /// Whether the model is heard just now, and makes a call that can be read.
+    /// Reports whether the event is a well-formed call in the answering phase.
     fn hears_call(&self, happening: &Happening) -> bool {
         let is_call = matches!(happening, Happening::Block(Block::ToolCall { malformed: None, .. }));
         is_call && matches!(self.machine.phase, Phase::Answering(_))
     }
 
-    /// What whoever saves it was told is what was said, unless something was shortened since; pictures may be gone.
+    /// Checks that the reported turns equal the conversation, apart from images, unless it was shortened.
     fn check_saved(&self, before: &Conversation) {
         if self.is_shortened() {
             return;
@@ -137,7 +137,7 @@ impl Play {
     }
 }
 
-/// How many calls there are that can be read.
+/// Returns the number of well-formed calls.
 fn calls(conversation: &Conversation) -> usize {
     let blocks = conversation.turns.iter().flat_map(|turn| &turn.blocks);
     blocks.filter(|block| matches!(block, Block::ToolCall { malformed: None, .. })).count()

@@ -1,4 +1,4 @@
-//! What is taken out of a conversation, and when.
+//! Shortening of conversations by the machine.
 
 use super::*;
 
@@ -65,7 +65,7 @@ fn what_outgrows_a_model_is_not_asked_more_often_than_allowed() {
     assert_eq!(play.done.iter().filter(|done| **done == "ask").count(), 3);
 }
 
-/// A run that begins with a picture, which is being asked about.
+/// Starts a run with an image in its first request.
 fn seeing() -> Play {
     let said = vec![text("see"), picture()];
     let mut play = Play::with(Conversation::default(), said, AgentLimits::default(), MAX_TOKENS);

@@ -1,4 +1,4 @@
-//! From flags to the entry they describe, as it would be written by hand.
+//! Builds a configuration entry from command-line flags.
 
 use serde_json::{Map, Value};
 use url::Url;
@@ -8,16 +8,20 @@ use super::Args;
 use super::flags::{Flags, Keeping, Login, Transport};
 use wharf_terminal::failure::Failure;
 
-/// What stands for a secret that is asked for.
+/// Placeholder for a secret that is prompted for.
 const ASKED: &str = "-";
 
-/// How a server is reached.
+/// Target of a new server.
 enum Way {
     Start { command: String, args: Vec<String> },
     Dial { url: String },
 }
 
-/// The entry that the arguments describe.
+/// Builds the entry that the arguments describe.
+///
+/// # Errors
+///
+/// Fails if the arguments are contradictory or incomplete.
 pub fn of(args: &Args) -> Result<Map<String, Value>, Failure> {
     let way = way(args)?;
     check(&args.flags, &way)?;
@@ -30,7 +34,7 @@ pub fn of(args: &Args) -> Result<Map<String, Value>, Failure> {
     Ok(entry)
 }
 
-/// What is to be started or dialled, in whichever way it was said.
+/// Determines the command or URL, which can be given in several ways.
 fn way(args: &Args) -> Result<Way, Failure> {
     let Flags { transport, url, command, arg, .. } = &args.flags;
     let words = || args.rest.iter().chain(arg).cloned().collect();
@@ -52,7 +56,7 @@ fn way(args: &Args) -> Result<Way, Failure> {
     }
 }
 
-/// An address has no arguments.
+/// Rejects arguments given together with a URL.
 fn alone(args: &Args, way: Way) -> Result<Way, Failure> {
     if args.rest.is_empty() && args.flags.arg.is_empty() {
         return Ok(way);
@@ -61,7 +65,7 @@ fn alone(args: &Args, way: Way) -> Result<Way, Failure> {
     Err(failure.hint("a command that is started comes after --, as in wharf add NAME -- COMMAND ARGS…"))
 }
 
-/// Flags that mean nothing for this way of reaching a server.
+/// Rejects flags that do not apply to this kind of target.
 fn check(flags: &Flags, way: &Way) -> Result<(), Failure> {
     let Flags { transport, header, env, cwd, login, .. } = flags;
     let (odd, instead) = match way {
@@ -130,7 +134,7 @@ fn dial(entry: &mut Map<String, Value>, flags: &Flags, url: String) -> Result<()
     Ok(())
 }
 
-/// Written like a variable or like a line of HTTP. What it says is not repeated: it may be a secret.
+/// Parses `NAME=VALUE` or `NAME: VALUE`. The failure does not repeat the text, which may be a secret.
 fn header(text: &str) -> Result<(String, Value), Failure> {
     let bad = || Failure::usage("--header needs a name and a value").hint("as in -H NAME=VALUE or -H 'NAME: VALUE'");
     let (name, value) = text.split_once(['=', ':']).ok_or_else(bad)?;
@@ -149,7 +153,7 @@ fn oauth(login: &Login) -> Result<Map<String, Value>, Failure> {
     Ok(said.filter_map(|(key, value)| Some((key.to_owned(), value.clone()?.into()))).collect())
 }
 
-/// An address that can be read now has to be one; with references in it, nobody can tell yet.
+/// Rejects a text that is not an HTTP URL. A text with references is not checked before they are resolved.
 fn check_address(what: &str, text: &str) -> Result<(), Failure> {
     let is_literal = parts(text).iter().all(|part| matches!(part, Part::Text(_)));
     let is_address = Url::parse(text).is_ok_and(|url| matches!(url.scheme(), "http" | "https"));
@@ -197,7 +201,7 @@ impl Login {
     }
 }
 
-/// The members that are to be asked for, each by its object and its name, in the order they were given.
+/// Returns the members to prompt for, each as its object and its name, in the order of the arguments.
 pub fn asked_for(args: &Args, entry: &Map<String, Value>) -> Vec<(&'static str, String)> {
     let name = |text: &String| text.split(['=', ':']).next().unwrap_or_default().trim().to_owned();
     let env = args.flags.env.iter().map(|text| ("env", name(text)));
@@ -207,7 +211,7 @@ pub fn asked_for(args: &Args, entry: &Map<String, Value>) -> Vec<(&'static str, 
     all.filter(|(key, name)| value(key, name).is_some()).collect()
 }
 
-/// Puts a secret where it was asked for.
+/// Inserts a secret in place of its placeholder.
 pub fn fill(entry: &mut Map<String, Value>, (key, name): &(&'static str, String), secret: &str) {
     let Some(value) = entry.get_mut(*key).and_then(|members| members.get_mut(name.as_str())) else { return };
     if let Some(before) = value.as_str().and_then(before_secret) {
@@ -215,12 +219,12 @@ pub fn fill(entry: &mut Map<String, Value>, (key, name): &(&'static str, String)
     }
 }
 
-/// What stands before a secret that is asked for: nothing, or as in `Bearer -`.
+/// Returns the text before the placeholder, as in `Bearer -`. May be empty.
 fn before_secret(text: &str) -> Option<&str> {
     text.strip_suffix(ASKED).filter(|before| before.is_empty() || before.ends_with(' '))
 }
 
-/// A secret may hold what would be taken for a reference.
+/// Escapes `${` in a secret, so that it is not read as a reference.
 fn literal(secret: &str) -> String {
     secret.replace("${", "$${")
 }

@@ -1,31 +1,31 @@
-//! What an entry may be made of on the command line.
+//! Command-line flags that describe an entry.
 
 use std::path::PathBuf;
 
 use clap::ValueEnum;
 
-/// How a server is reached and kept, said by flags.
+/// Connection and settings of a server, given by flags.
 #[derive(Debug, clap::Args)]
 pub struct Flags {
-    /// How it is spoken to; found out when absent
+    /// Transport; detected if not given
     #[arg(long, short, value_enum, help_heading = "Server")]
     pub transport: Option<Transport>,
-    /// Its address: http:// or https://
+    /// URL of the server: http:// or https://
     #[arg(long, value_name = "URL", conflicts_with_all = ["target", "command"], help_heading = "Server")]
     pub url: Option<String>,
-    /// The program that is started
+    /// Program to start
     #[arg(long, value_name = "PROGRAM", conflicts_with = "target", help_heading = "Server")]
     pub command: Option<String>,
-    /// An argument of the program; may be repeated
+    /// Argument of the program; repeatable
     #[arg(long, value_name = "ARG", allow_hyphen_values = true, help_heading = "Server")]
     pub arg: Vec<String>,
-    /// A header of every request: NAME=VALUE or "NAME: VALUE"; may be repeated
+    /// Header to send with every request: NAME=VALUE or "NAME: VALUE"; repeatable
     #[arg(long, short = 'H', value_name = "HEADER", help_heading = "Server")]
     pub header: Vec<String>,
-    /// A variable of the program: NAME=VALUE, or NAME to hand down your own; may be repeated
+    /// Environment variable of the program: NAME=VALUE, or NAME to pass on your own; repeatable
     #[arg(long, short, value_name = "NAME[=VALUE]", help_heading = "Server")]
     pub env: Vec<String>,
-    /// Where the program runs: a directory, or '${project}' for that of the project it is used in
+    /// Working directory of the program: a path, or '${project}' for the current project's directory
     #[arg(long, value_name = "DIR", help_heading = "Server")]
     pub cwd: Option<PathBuf>,
     #[command(flatten)]
@@ -34,63 +34,63 @@ pub struct Flags {
     pub login: Login,
 }
 
-/// How a server is kept.
+/// Settings of a server.
 #[derive(Debug, clap::Args)]
 pub struct Keeping {
-    /// Whether it is switched on
+    /// Enable the server
     #[arg(long, value_name = "BOOL", num_args = 0..=1, require_equals = true, default_missing_value = "true")]
     pub enabled: Option<bool>,
-    /// How long a call may go without an answer or progress, in milliseconds
+    /// Timeout for a response or progress update of a call, in milliseconds
     #[arg(long, value_name = "MS", value_parser = clap::value_parser!(u32).range(1..))]
     pub request_timeout_ms: Option<u32>,
-    /// Allow its tools where no rule says otherwise
+    /// Allow its tools if no rule says otherwise
     #[arg(long)]
     pub trust: bool,
-    /// Use only these tools, names or globs with commas
+    /// Use only these tools: comma-separated names or globs
     #[arg(long, value_name = "TOOLS", value_delimiter = ',')]
     pub include_tools: Vec<String>,
-    /// Do not use these tools, names or globs with commas
+    /// Exclude these tools: comma-separated names or globs
     #[arg(long, value_name = "TOOLS", value_delimiter = ',')]
     pub exclude_tools: Vec<String>,
-    /// Start it with its first use instead of at once
+    /// Start the server on first use
     #[arg(long)]
     pub lazy: bool,
-    /// For people
+    /// Description for people
     #[arg(long, value_name = "TEXT")]
     pub description: Option<String>,
 }
 
-/// How to log in, where that cannot be discovered.
+/// OAuth parameters for servers without discovery.
 #[derive(Debug, clap::Args)]
 #[group(id = "login", multiple = true)]
 pub struct Login {
-    /// Where people log in
+    /// Authorization endpoint
     #[arg(long, value_name = "URL", help_heading = "Login")]
     pub oauth_authorization_url: Option<String>,
-    /// Where tokens come from
+    /// Token endpoint
     #[arg(long, value_name = "URL", help_heading = "Login")]
     pub oauth_token_url: Option<String>,
-    /// Where clients are registered
+    /// Client registration endpoint
     #[arg(long, value_name = "URL", help_heading = "Login")]
     pub oauth_registration_url: Option<String>,
-    /// The client this is
+    /// Client id
     #[arg(long, visible_alias = "client-id", value_name = "ID", help_heading = "Login")]
     pub oauth_client_id: Option<String>,
-    /// What proves it; - asks for it
+    /// Client secret; - prompts for it
     #[arg(long, visible_alias = "client-secret", value_name = "SECRET", allow_hyphen_values = true)]
     #[arg(help_heading = "Login")]
     pub oauth_client_secret: Option<String>,
-    /// What is asked for, words separated by blanks
+    /// Scopes to request, separated by spaces
     #[arg(long, value_name = "SCOPE", help_heading = "Login")]
     pub oauth_scope: Option<String>,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub enum Transport {
-    /// A program that is started
+    /// A program started as a child process
     Stdio,
     /// Streamable HTTP
     Http,
-    /// HTTP+SSE, of 2024-11-05
+    /// HTTP+SSE of revision 2024-11-05
     Sse,
 }

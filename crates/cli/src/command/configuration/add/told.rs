@@ -1,4 +1,4 @@
-//! What is said once a server was written.
+//! Reports a written server entry.
 
 use serde::Serialize;
 use serde_json::{Map, Value};
@@ -14,7 +14,7 @@ use wharf_terminal::session::Session;
 use wharf_terminal::shown_path::shown_path;
 use wharf_terminal::style::{GOOD, NAME, QUIET, paint};
 
-/// A server that was written.
+/// A server entry that was written.
 pub struct Added<'a> {
     pub name: &'a ServerName,
     pub entry: &'a Map<String, Value>,
@@ -35,7 +35,11 @@ struct AddDocument<'a> {
     warnings: Vec<String>,
 }
 
-/// Says what was done, how to undo it and what to do next.
+/// Reports the change, how to undo it, and the next step.
+///
+/// # Errors
+///
+/// Fails if the output cannot be written.
 pub fn tell(session: &Session, added: &Added<'_>) -> Result<(), Failure> {
     let Added { name, written, scope, .. } = added;
     let (action, word) = match written.change {
@@ -82,7 +86,7 @@ impl Added<'_> {
         }
     }
 
-    /// Whether it only switches a lower one off.
+    /// Reports whether the entry only disables a server of a lower layer.
     fn is_switch(&self) -> bool {
         self.entry.len() == 1 && self.entry.get("enabled") == Some(&Value::Bool(false))
     }
@@ -103,7 +107,7 @@ fn warnings(session: &Session, added: &Added<'_>) -> Vec<String> {
     warnings
 }
 
-/// Which other entry of the name counts, or no longer does.
+/// Returns a warning if an entry of the same name in another layer takes precedence or is now overridden.
 fn elsewhere(session: &Session, added: &Added<'_>, config: &Config) -> Option<String> {
     let shown = |server: &wharf_config::Configured| {
         format!("{}:{}", shown_path(&server.place.file, &session.surroundings), server.place.at.line)

@@ -1,4 +1,4 @@
-//! One call of the model. It decides as `Server::carry` and `Context::call_passed` do, by the same functions.
+//! A call of the model. It decides as `Server::carry` and `Context::call_passed` do, using the same functions.
 
 use std::rc::Rc;
 use std::time::Duration;
@@ -10,14 +10,14 @@ use super::{MOST_CALLS, NAMES, World};
 use crate::lane::{Journey, Move, next_move};
 use crate::supervise::Way;
 
-/// How long a call waits for its server.
+/// Timeout of a call that waits for its server.
 const PATIENCE: Duration = Duration::from_secs(30);
 
 pub struct Call {
     name: usize,
     /// The server that had the name when the call was made.
     made_of: usize,
-    /// The server it is with.
+    /// The server that currently handles the call.
     pub server: usize,
     journey: Journey,
     stage: Stage,
@@ -27,16 +27,16 @@ pub struct Call {
 
 enum Stage {
     Waiting,
-    /// It has a connection, and has not gone.
+    /// Has a connection and has not been sent.
     Going(Held),
-    /// It has arrived and not been answered.
+    /// Delivered and not answered.
     Arrived(Held),
     Over(End),
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum End {
-    /// By which server.
+    /// Holds the server that answered.
     Answered(usize),
     Unknown,
     Gone,
@@ -44,7 +44,7 @@ pub enum End {
     NotInTime,
 }
 
-/// How a call ended, and whether its server was replaced meanwhile.
+/// The end of a call, and whether its server was replaced in the meantime.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Kind {
     end: &'static str,
@@ -52,7 +52,8 @@ pub struct Kind {
 }
 
 impl Kind {
-    /// How many are seen: all but a call that is taken to another server and then finds three connections broken.
+    /// Number of kinds that occur: all except a call that moves to another server and then finds three broken
+    /// connections.
     pub const LEAST: usize = 9;
 
     fn of(call: &Call, end: End) -> Self {
@@ -84,7 +85,7 @@ impl World {
         }
     }
 
-    /// Makes a call; gives which one it is.
+    /// Makes a call and returns its index.
     pub(super) fn call(&mut self, name: usize) -> usize {
         let server = self.current[name];
         self.servers[server].in_flight += 1;
@@ -106,7 +107,7 @@ impl World {
         }
     }
 
-    /// Lets a call do what it would do next; whether it did anything.
+    /// Performs the next step of a call. Returns whether there was one.
     pub(super) fn advance(&mut self, call: usize) -> bool {
         match &self.calls[call].stage {
             Stage::Waiting => self.look_for_way(call),
@@ -137,7 +138,7 @@ impl World {
         }
     }
 
-    /// The server cannot be called: perhaps there is one that took its place.
+    /// Moves the call to the server's replacement if there is one, otherwise ends it.
     fn turn_to_successor(&mut self, call: usize) {
         let Call { name, server, .. } = self.calls[call];
         let now = self.current[name];

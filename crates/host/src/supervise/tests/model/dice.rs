@@ -1,4 +1,4 @@
-//! Chance that can be had again.
+//! Reproducible randomness.
 
 use std::time::Duration;
 
@@ -27,7 +27,7 @@ impl Dice {
         all[self.below(all.len())]
     }
 
-    /// Some way to keep a server; most of them are in use.
+    /// Returns random settings of a server. Most are enabled.
     pub fn keeping(&mut self) -> Keeping {
         let seconds = |count| Some(Duration::from_secs(count));
         let attempts = [0, 1, 3, 5][self.below(4)];
@@ -38,7 +38,7 @@ impl Dice {
             lazy: self.below(5) < 2,
             reconnect: self.one_of(&[backoff, backoff, backoff, Reconnect::Off]),
             health_check: self.one_of(&[None, seconds(0), seconds(5), seconds(60)]),
-            // Shorter ones would stop and start it more often than once a second, for whoever calls.
+            // Shorter timeouts would stop and start the server more than once a second under calls.
             idle_stop: self.one_of(&[None, seconds(1), seconds(5), seconds(600)]),
         }
     }

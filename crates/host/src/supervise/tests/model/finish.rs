@@ -1,4 +1,4 @@
-//! How a history ends: everything that can come to rest does, and nobody is stuck but for want of a hand.
+//! The end of a history: the system comes to rest, and no server is stuck unless it needs a command.
 
 use wharf_spec::Admission;
 
@@ -7,11 +7,12 @@ use super::{NAMES, World};
 use crate::supervise::phase::{ComesBack, Phase};
 use crate::supervise::step::{Command, Event, Keeping};
 
-/// Rounds after which a history that still moves is taken never to end.
+/// Maximum number of rounds before a history counts as endless.
 const MOST_ROUNDS: usize = 2_000;
 
 impl World {
-    /// From now on every attempt succeeds and nothing is lost. Calls end without any of them running out of patience.
+    /// Runs until the system is at rest. Every attempt succeeds and no connection is lost; calls end before their
+    /// timeout.
     pub(super) fn come_to_rest(&mut self) {
         for _ in 0..MOST_ROUNDS {
             let moved = self.move_on();
@@ -74,7 +75,7 @@ impl World {
         calm && self.live.is_empty()
     }
 
-    /// Each server is where it ought to be, and whoever ought to be served is.
+    /// Checks that each server is in the expected phase and serves calls accordingly.
     pub(super) fn serve_whoever_can(&mut self) {
         for name in 0..NAMES {
             let server = self.current[name];
@@ -97,7 +98,7 @@ impl World {
         }
     }
 
-    /// No place is one that a hand cannot lead out of.
+    /// Checks that a command can leave every phase.
     pub(super) fn bring_back_the_rest(&mut self) {
         for name in 0..NAMES {
             let server = self.current[name];

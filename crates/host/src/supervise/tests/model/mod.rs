@@ -1,5 +1,5 @@
-//! Several supervisors at once under histories nobody would think of: commands, replacements, failures, losses and calls
-//! in any order. Whatever happens, no call is lost, made twice or taken to another server, and nothing is left open.
+//! Several supervisors under random histories of commands, replacements, failures, losses and calls. Invariants: no
+//! call is lost, made twice or sent to another server, and no connection is left open.
 
 mod call;
 mod dice;
@@ -18,14 +18,14 @@ use self::server::Simulated;
 use super::{login, passing, permanent};
 use crate::supervise::step::{Command, Event};
 
-/// How many histories there are, each by its seed.
+/// Number of histories, each with its own seed.
 const SEEDS: u64 = 10_000;
-/// The one history to look at, for whoever looks into one that failed.
+/// The single seed to run when debugging a failed history.
 const ONLY: Option<u64> = None;
-/// Things that happen in one history before it is left to come to rest.
+/// Number of random events in a history before it is left to come to rest.
 const HAPPENINGS: usize = 2_500;
 const NAMES: usize = 4;
-/// Calls under way at once.
+/// Maximum number of calls in progress.
 const MOST_CALLS: usize = 40;
 
 #[test]
@@ -38,20 +38,20 @@ fn no_history_loses_or_misroutes_a_call() {
             Err(_) => panic!("the history of seed {seed} went wrong: see above, and name it in `ONLY`"),
         }
     }
-    // Otherwise it would have shown nothing.
+    // A run that covers fewer kinds of ends would prove too little.
     assert!(ONLY.is_some() || ends.len() >= Kind::LEAST, "{ends:?}");
 }
 
-/// Servers, and the calls made of them. What a runtime would do in any order is done in an order by chance.
+/// Servers and calls. Events that a runtime would process in any order are processed in random order.
 pub(super) struct World {
     dice: Dice,
     now: Instant,
-    /// Every server there ever was; a later one of the same name has taken the place of an earlier one.
+    /// All servers of the history. A later server of the same name has replaced an earlier one.
     servers: Vec<Simulated>,
-    /// Which server has a name now.
+    /// Index of the current server of each name.
     current: [usize; NAMES],
     calls: Vec<Call>,
-    /// Those of them that are under way.
+    /// Calls in progress.
     live: Vec<usize>,
     ends: HashSet<Kind>,
 }
@@ -71,7 +71,7 @@ impl World {
         world
     }
 
-    /// Lives through a history; gives the ways in which calls ended.
+    /// Runs a history and returns the kinds of ends of its calls.
     fn live(mut self) -> HashSet<Kind> {
         for _ in 0..HAPPENINGS {
             self.happen();
@@ -83,7 +83,7 @@ impl World {
         self.ends
     }
 
-    /// Lets one thing happen, if it can.
+    /// Performs one random event, if it is possible.
     fn happen(&mut self) {
         let server = match self.dice.below(8) {
             0 => self.dice.below(self.servers.len()),
@@ -124,7 +124,7 @@ impl World {
             11..15 => passing(),
             15..17 => permanent(),
             17 => login(),
-            // It hangs on.
+            // The attempt hangs.
             _ => return,
         };
         self.step(server, Event::NotConnected { epoch, trouble });
@@ -136,14 +136,14 @@ impl World {
         self.step(server, Event::Connected { epoch, open });
     }
 
-    /// The connection breaks. Calls find out by themselves; the supervisor will be told.
+    /// Breaks the connection. Calls notice it themselves; the supervisor is notified separately.
     fn is_lost(&mut self, server: usize) {
         if let Some(link) = self.servers[server].link() {
             link.alive.set(false);
         }
     }
 
-    /// The supervisor is told of a loss. Now and then one that is none: a server that hangs.
+    /// Notifies the supervisor of a loss. Sometimes a false one, as for a server that hangs.
     fn loss_is_noticed(&mut self, server: usize) {
         let Some(link) = self.servers[server].link() else { return };
         if !link.alive.get() || self.dice.below(8) == 0 {
@@ -151,7 +151,7 @@ impl World {
         }
     }
 
-    /// What came of an attempt that nobody waits for any more.
+    /// Delivers the result of an outdated attempt.
     fn late_news(&mut self, server: usize) {
         let epoch = self.servers[server].epoch();
         if epoch == 0 || self.servers[server].has_left() {
@@ -182,8 +182,8 @@ impl World {
         self.step(server, Event::Command(command));
     }
 
-    /// Puts another server in the place of the one that has the name. As when the set of servers is changed, the new one
-    /// is there before the old one is told to leave.
+    /// Replaces the server of a name. As in a change of the server set, the new server exists before the old one
+    /// leaves.
     fn replace(&mut self, name: usize) {
         let (keeping, seed) = (self.dice.keeping(), self.dice.next());
         let first = self.servers.len() < NAMES;
@@ -200,7 +200,7 @@ impl World {
         self.now += Duration::from_millis(millis as u64);
     }
 
-    /// Somebody has said that the server is needed.
+    /// Delivers a pending wake-up to the server.
     fn take_wish(&mut self, server: usize) {
         if std::mem::take(&mut self.servers[server].wanted) && !self.servers[server].has_left() {
             self.step(server, Event::Wanted);
@@ -213,7 +213,7 @@ impl World {
         }
     }
 
-    /// Ends the connection of a server that has left, once nobody uses it or the time for that is up.
+    /// Closes the connection of a server that has left, once it is unused or its drain timeout has passed.
     fn drain(&mut self, server: usize) {
         self.servers[server].drain(self.now);
     }

@@ -1,4 +1,4 @@
-//! One server of the model: a real supervisor, pretended connections, and what must hold whenever it has decided.
+//! A server of the model: a real supervisor with simulated connections, and the invariants checked after every step.
 
 use std::cell::Cell;
 use std::rc::Rc;
@@ -11,10 +11,10 @@ use crate::supervise::phase::Phase;
 use crate::supervise::step::{Activity, Effect, Event, Keeping, Supervisor};
 use crate::supervise::{State, Way};
 
-/// How long calls of a server that has left have to end.
+/// Time that calls of a server that has left have to finish.
 const DRAIN: Duration = Duration::from_secs(5);
 
-/// A connection that is only pretended.
+/// A simulated connection.
 pub struct Link {
     pub server: usize,
     pub epoch: u64,
@@ -24,7 +24,7 @@ pub struct Link {
 
 pub type Held = Rc<Link>;
 
-/// An attempt under way; counted as long as somebody holds it.
+/// An attempt in progress, counted until it is dropped.
 pub struct Attempt(Rc<Cell<usize>>);
 
 impl Attempt {
@@ -46,13 +46,13 @@ pub struct Simulated {
     pub in_flight: usize,
     pub held: usize,
     pub last_used: Instant,
-    /// Somebody has said that it is needed, and it has not heard so yet.
+    /// A wake-up has been requested and not been delivered yet.
     pub wanted: bool,
     supervisor: Supervisor<Attempt, Held>,
     attempts: Rc<Cell<usize>>,
-    /// Connections that have been opened and not been closed.
+    /// Connections that are open.
     unclosed: Vec<Held>,
-    /// When it was last started, unless a hand has been at it since.
+    /// Time of the last start, unless a command has been processed since.
     started: Option<Instant>,
     leaving: Option<(Option<Held>, Instant)>,
 }
@@ -116,7 +116,7 @@ impl Simulated {
         self.unclosed.retain(|other| !Rc::ptr_eq(other, link));
     }
 
-    /// What holds whenever it has decided something.
+    /// Checks the invariants.
     fn check(&self) {
         assert_eq!(self.attempts.get(), usize::from(self.is_connecting()), "an attempt is held just while connecting");
         let held = self.link().or_else(|| self.leaving.as_ref()?.0.clone());
@@ -124,7 +124,7 @@ impl Simulated {
         assert!(self.unclosed.iter().zip(&held).all(|(link, held)| Rc::ptr_eq(link, held)));
     }
 
-    /// The time may have come for something. If it has, either that is done or the next time is later.
+    /// Delivers a timer event. A timer that is due has to cause an effect or move to a later time.
     pub fn look(&mut self, now: Instant) {
         let due = self.due(now);
         let before = (self.state(), self.epoch());
@@ -143,14 +143,14 @@ impl Simulated {
         Activity { in_flight: self.in_flight, held: self.held, last_used }
     }
 
-    /// A new connection of that attempt.
+    /// Opens a connection for an attempt.
     pub fn open(&mut self, server: usize, epoch: u64) -> Held {
         let link = Rc::new(Link { server, epoch, alive: Cell::new(true), closed: Cell::new(false) });
         self.unclosed.push(Rc::clone(&link));
         link
     }
 
-    /// Takes it off for good. Calls under way have a moment.
+    /// Ends the supervision. Calls in progress have a short time to finish.
     pub fn leave(&mut self, now: Instant) {
         let link = self.supervisor.end(moment(now));
         self.leaving = Some((link, now + DRAIN));
@@ -166,7 +166,7 @@ impl Simulated {
         }
     }
 
-    /// Until when it waits for calls after it has left, if it does.
+    /// Returns the end of the drain timeout while the server is draining.
     pub fn drains_until(&self) -> Option<Instant> {
         self.leaving.as_ref().and_then(|(link, until)| link.as_ref().map(|_| *until))
     }
@@ -199,7 +199,7 @@ impl Simulated {
         matches!(self.phase(), Phase::Disabled | Phase::Unapproved)
     }
 
-    /// The connection it is ready by.
+    /// Returns the connection of a ready server.
     pub fn link(&self) -> Option<Held> {
         match self.phase() {
             Phase::Ready { open, .. } => Some(Rc::clone(open)),
