@@ -15,7 +15,7 @@ pub enum Trouble {
     Lost(Arc<Gone>),
     /// A health check failed. Holds the error.
     Silent(String),
-    /// An in-process server could not be created. Holds the reason.
+    /// An in-process server could not be created, or the connection task failed. Holds the reason.
     NotMade(String),
     /// The server rejected a call for lack of a valid login.
     TurnedAway(CallError),
