@@ -11,14 +11,14 @@ use std::sync::atomic::AtomicU32;
 
 use tokio::sync::{Notify, mpsc};
 use tokio::task::{JoinError, JoinSet};
-use wharf_tools::{Caller, Note, Registry};
+use wharf_tools::{Note, Registry, ToolCaller};
 
 use crate::conversation::{Block, Conversation};
-use crate::provider::{Effort, Model};
+use crate::provider::{Model, ReasoningEffort};
 use crate::run::RunEvent;
 use driver::Driver;
 
-pub(crate) use team::{Member, Spent, Team};
+pub(crate) use team::{Member, RunBudget, Spent};
 
 /// Capacity of a run's event channel. A full channel pauses the run.
 const EVENTS: usize = 64;
@@ -51,8 +51,8 @@ pub struct Agent {
     model: Model,
     registry: Arc<Registry>,
     limits: AgentLimits,
-    caller: Caller,
-    effort: Option<Effort>,
+    caller: ToolCaller,
+    effort: Option<ReasoningEffort>,
     /// Configuration as a sub-agent. `None` gives access to all tools of the registry.
     service: Option<Service>,
 }
@@ -76,24 +76,24 @@ pub struct Run {
 }
 
 impl Agent {
-    /// Creates an agent that calls tools as `Caller::agent()`.
+    /// Creates an agent that calls tools as `ToolCaller::agent()`.
     pub fn new(model: Model, registry: Arc<Registry>, limits: AgentLimits) -> Self {
-        Self { model, registry, limits, caller: Caller::agent(), effort: None, service: None }
+        Self { model, registry, limits, caller: ToolCaller::agent(), effort: None, service: None }
     }
 
     /// Sets the caller for tool calls.
-    pub fn calling_as(self, caller: Caller) -> Self {
+    pub fn calling_as(self, caller: ToolCaller) -> Self {
         Self { caller, ..self }
     }
 
     /// Sets the reasoning effort.
-    pub fn with_effort(self, effort: Option<Effort>) -> Self {
+    pub fn with_effort(self, effort: Option<ReasoningEffort>) -> Self {
         Self { effort, ..self }
     }
 
     /// Turns this agent into a sub-agent with only the given tools and requests. A sub-agent receives no notes: those
     /// go to the agent that talks to the person.
-    pub(crate) fn working_for_another(self, caller: Caller, service: Service) -> Self {
+    pub(crate) fn working_for_another(self, caller: ToolCaller, service: Service) -> Self {
         Self { caller, service: Some(service), ..self }
     }
 

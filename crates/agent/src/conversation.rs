@@ -4,13 +4,13 @@
 
 use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::value::RawValue;
-use wharf_json::{Bounds, Raw, TooComplex};
+use wharf_json::{JsonLimits, RawJson, TooComplex};
 
 /// Schema version of saved turns.
 pub const SCHEMA: u32 = 2;
 
 /// Structural limits of a saved line.
-const BOUNDS: Bounds = Bounds { depth: 100, nodes: 1_000_000 };
+const BOUNDS: JsonLimits = JsonLimits { depth: 100, nodes: 1_000_000 };
 
 /// The system prompt and the turns so far.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -64,7 +64,7 @@ pub enum Block {
         name: String,
         /// The arguments as a JSON object. Empty if the model did not write a JSON object.
         #[serde(deserialize_with = "raw")]
-        arguments: Raw,
+        arguments: RawJson,
         /// Beginning of the model's output if that is not a JSON object, for the error result.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         malformed: Option<String>,
@@ -84,7 +84,7 @@ pub enum Block {
         provider: String,
         /// The original JSON.
         #[serde(deserialize_with = "raw")]
-        raw: Raw,
+        raw: RawJson,
     },
     /// A block of unknown type in the provider's own format. Sent back to that provider only.
     Unknown {
@@ -92,7 +92,7 @@ pub enum Block {
         provider: String,
         /// The original JSON.
         #[serde(deserialize_with = "raw")]
-        raw: Raw,
+        raw: RawJson,
     },
 }
 
@@ -114,7 +114,7 @@ pub enum ResultBlock {
 /// Error: a saved line is not a valid turn.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
-pub enum BadLine {
+pub enum SavedLineError {
     /// The line was saved by a newer version of this program.
     #[error("the line has schema {0}, and the latest known here is {SCHEMA}")]
     Newer(u32),
@@ -127,7 +127,7 @@ pub enum BadLine {
 }
 
 #[derive(Serialize)]
-struct Saving<'a> {
+struct SavedLineRef<'a> {
     schema: u32,
     turn: &'a Turn,
 }
@@ -150,7 +150,7 @@ impl Turn {
     ///
     /// Fails if a raw block is not valid JSON.
     pub fn to_line(&self) -> Result<String, serde_json::Error> {
-        serde_json::to_string(&Saving { schema: SCHEMA, turn: self })
+        serde_json::to_string(&SavedLineRef { schema: SCHEMA, turn: self })
     }
 
     /// Decodes a line of a saved conversation.
@@ -158,27 +158,27 @@ impl Turn {
     /// # Errors
     ///
     /// Fails if the line has a newer schema, exceeds the structural limits or is not a saved turn.
-    pub fn from_line(line: &[u8]) -> Result<Self, BadLine> {
-        BOUNDS.check(line).map_err(BadLine::TooComplex)?;
-        let Numbered { schema } = serde_json::from_slice(line).map_err(BadLine::Shape)?;
+    pub fn from_line(line: &[u8]) -> Result<Self, SavedLineError> {
+        BOUNDS.check(line).map_err(SavedLineError::TooComplex)?;
+        let Numbered { schema } = serde_json::from_slice(line).map_err(SavedLineError::Shape)?;
         if schema > SCHEMA {
-            return Err(BadLine::Newer(schema));
+            return Err(SavedLineError::Newer(schema));
         }
-        serde_json::from_slice(line).map(|Saved { turn }| turn).map_err(BadLine::Shape)
+        serde_json::from_slice(line).map(|Saved { turn }| turn).map_err(SavedLineError::Shape)
     }
 }
 
-fn raw<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Raw, D::Error> {
+fn raw<'de, D: Deserializer<'de>>(deserializer: D) -> Result<RawJson, D::Error> {
     let text: Box<str> = Box::<RawValue>::deserialize(deserializer)?.into();
-    Raw::parse(text.into_string()).map_err(serde::de::Error::custom)
+    RawJson::parse(text.into_string()).map_err(serde::de::Error::custom)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    fn raw_of(text: &str) -> Raw {
-        Raw::parse(text.to_owned()).unwrap()
+    fn raw_of(text: &str) -> RawJson {
+        RawJson::parse(text.to_owned()).unwrap()
     }
 
     #[test]
@@ -196,7 +196,7 @@ mod tests {
             Block::ToolCall {
                 id: "2".into(),
                 name: "add".into(),
-                arguments: Raw::empty_object(),
+                arguments: RawJson::empty_object(),
                 malformed: Some("{".into()),
             },
             Block::ToolResult {

@@ -23,12 +23,12 @@ mod sub_agent;
 mod whole;
 
 pub use agent::{Agent, AgentLimits, Run};
-pub use conversation::{BadLine, Block, Conversation, ResultBlock, Role, SCHEMA, Turn};
-pub use prompt::{Instructions, Surrounding, system_prompt};
+pub use conversation::{Block, Conversation, ResultBlock, Role, SCHEMA, SavedLineError, Turn};
+pub use prompt::{AgentEnvironment, Instructions, system_prompt};
 pub use provider::{
-    Compiled, Definition, Effort, Format, Model, ModelError, ModelEvent, Offered, Provider, Request, Said, Stop,
-    Stream, ToolChoice, Withheld, WithheldReason, compile,
+    Compiled, EncodedTool, Format, Model, ModelError, ModelEvent, ModelToolDefinition, Provider, ReasoningEffort,
+    Request, Said, Stop, Stream, ToolChoice, Withheld, WithheldReason, compile,
 };
 pub use run::{CallReport, Ending, RunEvent};
-pub use saved::{Resumed, SavedConversation, SavedError, SavedSummary};
+pub use saved::{ConversationSummary, Resumed, SavedConversation, SavedConversationError};
 pub use sub_agent::SubAgent;

@@ -10,18 +10,18 @@ mod search_tool;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use wharf_json::Raw;
+use wharf_json::RawJson;
 use wharf_spec::Shown;
-use wharf_tools::{CallFailure, Description, Outcome, Snapshot, nearest};
+use wharf_tools::{Description, Outcome, RegistryCallError, RegistrySnapshot, nearest};
 
-use crate::provider::{Compiled, Definition, Format, Withheld, compile};
+use crate::provider::{Compiled, Format, ModelToolDefinition, Withheld, compile};
 use search_tool::SearchTool;
 
 /// Maximum bytes of the definitions of the search tool and the call tool together.
 const OWN_BYTES: usize = 6 * 1024;
 
 /// The tools offered to a model from one registry snapshot. Rebuilt only when the snapshot's version changes.
-pub(crate) struct Offering {
+pub(crate) struct ToolOffer {
     /// Tool definitions for requests, in the model's format.
     pub definitions: Arc<Compiled>,
     /// All callable tools by name.
@@ -43,18 +43,18 @@ pub(crate) enum Meaning {
         /// The tool's name in the registry.
         tool: String,
         /// The arguments.
-        arguments: Raw,
+        arguments: RawJson,
     },
     /// The outcome, without calling a registry tool, for example the result of a search.
     Answer(Outcome),
 }
 
-impl Offering {
+impl ToolOffer {
     /// Builds the offer from a snapshot for a model format. If the encoded definitions exceed `most_tokens`, offers a
     /// search tool and a call tool in their place. Only tools accepted by `wanted` are available at all.
     ///
     /// The embedding program's own tools stay offered directly, in the order of their names, as long as they fit.
-    pub fn of(snapshot: &Snapshot, format: Format, most_tokens: u64, wanted: impl Fn(&str) -> bool) -> Self {
+    pub fn of(snapshot: &RegistrySnapshot, format: Format, most_tokens: u64, wanted: impl Fn(&str) -> bool) -> Self {
         let all = snapshot.iter().map(|tool| tool.description().clone());
         let tools: BTreeMap<_, _> =
             all.filter(|tool| wanted(&tool.name)).map(|tool| (tool.name.clone(), tool)).collect();
@@ -80,7 +80,7 @@ impl Offering {
     /// Resolves a call by the name and the arguments that the model gave.
     ///
     /// A deferred tool can also be called directly by its own name, as models often do.
-    pub fn meaning(&self, name: &str, arguments: &Raw) -> Meaning {
+    pub fn meaning(&self, name: &str, arguments: &RawJson) -> Meaning {
         match &self.finding {
             Some(finding) if name == finding.search.name() => Meaning::Answer(finding.search.answer(arguments)),
             Some(finding) if name == finding.call => match call_tool::read(arguments) {
@@ -91,12 +91,12 @@ impl Offering {
         }
     }
 
-    fn call(&self, name: &str, arguments: Raw) -> Meaning {
+    fn call(&self, name: &str, arguments: RawJson) -> Meaning {
         if self.tools.contains_key(name) {
             return Meaning::Call { tool: name.to_owned(), arguments };
         }
         let close = nearest(name, self.tools.keys().map(|name| &**name)).map(Arc::from);
-        Meaning::Answer(CallFailure::unknown(name, close).to_outcome())
+        Meaning::Answer(RegistryCallError::unknown(name, close).to_outcome())
     }
 }
 
@@ -106,7 +106,7 @@ impl Finding {
         Self { search: SearchTool::new(search, &call, hidden), call }
     }
 
-    fn definitions(&self) -> [Definition; 2] {
+    fn definitions(&self) -> [ModelToolDefinition; 2] {
         [self.search.definition().clone(), call_tool::definition(&self.call, self.search.name())]
     }
 }
@@ -125,15 +125,15 @@ fn keep_own(definitions: &mut Compiled, tools: &BTreeMap<Arc<str>, Arc<Descripti
 }
 
 /// Returns the name, with a number appended if a tool already has it.
-fn free_name(name: &str, snapshot: &Snapshot) -> String {
+fn free_name(name: &str, snapshot: &RegistrySnapshot) -> String {
     let taken = |name: &str| snapshot.iter().any(|tool| &*tool.description().name == name);
     let numbered = (2..).map(|number: u64| format!("{name}{number}"));
     std::iter::once(name.to_owned()).chain(numbered).find(|name| !taken(name)).unwrap_or_default()
 }
 
-fn definition(tool: &Description) -> Definition {
+fn definition(tool: &Description) -> ModelToolDefinition {
     let Description { name, text, schema, .. } = tool;
-    Definition { name: name.to_string(), description: text.clone(), schema: schema.clone() }
+    ModelToolDefinition { name: name.to_string(), description: text.clone(), schema: schema.clone() }
 }
 
 /// Estimates the tokens of a text as a quarter of its bytes.

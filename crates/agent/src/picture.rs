@@ -1,7 +1,7 @@
 //! Validation of images for models.
 
-use wharf_json::Raw;
-use wharf_tools::Base64;
+use wharf_json::RawJson;
+use wharf_tools::Base64Text;
 
 use crate::conversation::{Block, ResultBlock};
 
@@ -16,26 +16,26 @@ impl Block {
 
     /// Creates an image block for the user's turn from Base64. Returns `None` if any API would reject the image.
     pub fn picture(media_type: &str, base64: &str) -> Option<Self> {
-        let string = Raw::parse(serde_json::to_string(base64).ok()?).ok()?;
-        let (media_type, data) = picture(media_type, &Base64::from_json(string)?)?;
+        let string = RawJson::parse(serde_json::to_string(base64).ok()?).ok()?;
+        let (media_type, data) = picture(media_type, &Base64Text::from_json(string)?)?;
         Some(Self::Image { media_type, data })
     }
 }
 
 impl ResultBlock {
     /// Creates an image block for a tool result. Returns `None` if any API would reject the image.
-    pub(crate) fn picture(media_type: &str, data: &Base64) -> Option<Self> {
+    pub(crate) fn picture(media_type: &str, data: &Base64Text) -> Option<Self> {
         picture(media_type, data).map(|(media_type, data)| Self::Image { media_type, data })
     }
 }
 
 /// Returns the media type in lower case and the image in padded Base64. Some APIs reject Base64 without padding.
-fn picture(media_type: &str, data: &Base64) -> Option<(String, String)> {
+fn picture(media_type: &str, data: &Base64Text) -> Option<(String, String)> {
     let media_type = KINDS.into_iter().find(|known| known.eq_ignore_ascii_case(media_type))?;
     if data.text().len() > LARGEST {
         return None;
     }
-    let data = Base64::of(&data.decode().ok().filter(|bytes| !bytes.is_empty())?);
+    let data = Base64Text::of(&data.decode().ok().filter(|bytes| !bytes.is_empty())?);
     (data.text().len() <= LARGEST).then(|| (media_type.to_owned(), data.text().to_owned()))
 }
 
@@ -63,7 +63,7 @@ mod tests {
     #[test]
     fn its_letters_are_counted_and_not_its_bytes() {
         for (letters, is_one) in [(LARGEST, true), (LARGEST + 4, false)] {
-            let data = Base64::of(&vec![0; letters / 4 * 3]);
+            let data = Base64Text::of(&vec![0; letters / 4 * 3]);
             assert_eq!(ResultBlock::picture("image/png", &data).is_some(), is_one, "{letters}");
             assert_eq!(Block::picture("image/png", data.text()).is_some(), is_one, "{letters}");
         }

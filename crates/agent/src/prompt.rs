@@ -37,7 +37,7 @@ pub struct Instructions {
 
 /// The environment of the agent, as described to the model.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Surrounding {
+pub struct AgentEnvironment {
     /// Working directory, formatted for display.
     pub directory: String,
     /// Current date, such as `2026-11-15`.
@@ -46,8 +46,8 @@ pub struct Surrounding {
 
 /// Builds the system prompt. Mentions servers only if any has instructions. The instructions are bounded and marked as
 /// non-binding.
-pub fn system_prompt(surrounding: &Surrounding, instructions: &[Instructions]) -> String {
-    let Surrounding { directory, day } = surrounding;
+pub fn system_prompt(surrounding: &AgentEnvironment, instructions: &[Instructions]) -> String {
+    let AgentEnvironment { directory, day } = surrounding;
     let mut prompt = TASK.to_owned();
     for (what, value) in [("Working directory", directory), ("Today", day)] {
         if !value.is_empty() {
@@ -81,7 +81,7 @@ mod tests {
     use super::*;
 
     fn prompt(instructions: &[(&str, &str)]) -> String {
-        let surrounding = Surrounding { directory: "~/code".into(), day: "2026-11-15".into() };
+        let surrounding = AgentEnvironment { directory: "~/code".into(), day: "2026-11-15".into() };
         let of = |&(from, text): &(&str, &str)| Instructions { from: from.into(), text: text.into() };
         system_prompt(&surrounding, &instructions.iter().map(of).collect::<Vec<_>>())
     }

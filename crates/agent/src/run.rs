@@ -16,7 +16,7 @@ mod wanted;
 
 use std::time::Duration;
 
-use wharf_json::Raw;
+use wharf_json::RawJson;
 use wharf_tools::Progress;
 
 use crate::conversation::{ResultBlock, Turn};
@@ -52,7 +52,7 @@ pub enum RunEvent {
         /// The tool's name in the registry.
         tool: String,
         /// The arguments.
-        arguments: Raw,
+        arguments: RawJson,
     },
     /// A progress update of a tool call.
     CallProgress {

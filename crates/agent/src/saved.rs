@@ -35,7 +35,7 @@ pub struct SavedConversation {
 /// Summary of a saved conversation, for a list.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
-pub struct SavedSummary {
+pub struct ConversationSummary {
     /// Id of the conversation: the stem of its file name.
     pub id: String,
     /// Time of the last change.
@@ -61,7 +61,7 @@ pub struct Resumed {
 /// Error of saving or resuming a conversation.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
-pub enum SavedError {
+pub enum SavedConversationError {
     /// No conversation has this id.
     #[error("there is no conversation `{}`", Shown::line(.0, 100))]
     Unknown(String),
@@ -109,7 +109,7 @@ struct Line<'a> {
 impl SavedConversation {
     /// Starts a new conversation in a directory. Creates the directory if it does not exist, and restricts it to the
     /// current user. The file is created with the first turn, so a conversation without turns leaves no file.
-    pub fn begin(directory: &Path) -> Result<Self, SavedError> {
+    pub fn begin(directory: &Path) -> Result<Self, SavedConversationError> {
         folder::make_private(directory).map_err(at(directory))?;
         let began = SystemTime::now();
         let path = folder::path(directory, &folder::new_id(began));
@@ -124,21 +124,21 @@ impl SavedConversation {
     ///
     /// Fails if no conversation or several match, if another process has it open, if a newer version wrote it, or on an
     /// I/O error.
-    pub fn resume(directory: &Path, id: Option<&str>) -> Result<Resumed, SavedError> {
+    pub fn resume(directory: &Path, id: Option<&str>) -> Result<Resumed, SavedConversationError> {
         let id = folder::find(directory, id)?;
         let path = folder::path(directory, &id);
         let mut file = OpenOptions::new().read(true).append(true).open(&path).map_err(at(&path))?;
         lock(&file, &path, &id)?;
         let bytes = read_whole(&mut file).map_err(at(&path))?;
         let Found { conversation, servers, problems, whole } =
-            reading::read(&bytes).map_err(|schema| SavedError::Newer { id, schema })?;
+            reading::read(&bytes).map_err(|schema| SavedConversationError::Newer { id, schema })?;
         let (began, noted) = (SystemTime::now(), servers.clone());
         let saved = Self { path, began, file: Some(file), whole, servers: noted, are_servers_written: true };
         Ok(Resumed { saved, conversation, servers, problems })
     }
 
     /// Lists at most `most` conversations of a directory, newest first.
-    pub fn list(directory: &Path, most: usize) -> Result<Vec<SavedSummary>, SavedError> {
+    pub fn list(directory: &Path, most: usize) -> Result<Vec<ConversationSummary>, SavedConversationError> {
         let newest = folder::newest_first(directory)?.into_iter().take(most);
         Ok(newest.filter_map(|(id, at)| reading::summary(&folder::path(directory, &id), id, at)).collect())
     }
@@ -149,7 +149,7 @@ impl SavedConversation {
     }
 
     /// Appends a turn. Blocks on disk I/O.
-    pub fn append(&mut self, turn: &Turn) -> Result<(), SavedError> {
+    pub fn append(&mut self, turn: &Turn) -> Result<(), SavedConversationError> {
         let line = turn.to_line().map_err(|error| at(&self.path)(error.into()))?;
         self.ensure_file()?;
         self.write_servers()?;
@@ -157,7 +157,7 @@ impl SavedConversation {
     }
 
     /// Records the current servers if they differ from the last record. Blocks on disk I/O.
-    pub fn servers(&mut self, names: &[String]) -> Result<(), SavedError> {
+    pub fn servers(&mut self, names: &[String]) -> Result<(), SavedConversationError> {
         if self.servers != names {
             self.servers = names.to_vec();
             self.are_servers_written = false;
@@ -165,7 +165,7 @@ impl SavedConversation {
         if self.file.is_some() { self.write_servers() } else { Ok(()) }
     }
 
-    fn ensure_file(&mut self) -> Result<(), SavedError> {
+    fn ensure_file(&mut self) -> Result<(), SavedConversationError> {
         if self.file.is_some() {
             return Ok(());
         }
@@ -177,7 +177,7 @@ impl SavedConversation {
         self.write(&Said::Conversation { id, began })
     }
 
-    fn write_servers(&mut self) -> Result<(), SavedError> {
+    fn write_servers(&mut self) -> Result<(), SavedConversationError> {
         if !self.are_servers_written {
             self.write(&Said::Servers(&self.servers.clone()))?;
             self.are_servers_written = true;
@@ -185,13 +185,13 @@ impl SavedConversation {
         Ok(())
     }
 
-    fn write(&mut self, said: &Said<'_>) -> Result<(), SavedError> {
+    fn write(&mut self, said: &Said<'_>) -> Result<(), SavedConversationError> {
         let line = serde_json::to_string(&Line { schema: SCHEMA, said });
         self.write_line(line.map_err(|error| at(&self.path)(error.into()))?)
     }
 
     /// Writes a line, overwriting the remains of a failed write.
-    fn write_line(&mut self, mut line: String) -> Result<(), SavedError> {
+    fn write_line(&mut self, mut line: String) -> Result<(), SavedConversationError> {
         line.push('\n');
         let Some(file) = &mut self.file else { return Ok(()) };
         let written = file.set_len(self.whole).and_then(|()| file.write_all(line.as_bytes()));
@@ -201,9 +201,9 @@ impl SavedConversation {
     }
 }
 
-fn at(path: &Path) -> impl Fn(io::Error) -> SavedError {
+fn at(path: &Path) -> impl Fn(io::Error) -> SavedConversationError {
     let path = path.to_owned();
-    move |error| SavedError::File { path: path.clone(), error }
+    move |error| SavedConversationError::File { path: path.clone(), error }
 }
 
 /// Reads a whole file. Fails if the file is too large: resuming from a partial read would overwrite the rest.
@@ -214,10 +214,10 @@ fn read_whole(file: &mut File) -> io::Result<Vec<u8>> {
 }
 
 /// Locks a file until it is closed.
-fn lock(file: &File, path: &Path, id: &str) -> Result<(), SavedError> {
+fn lock(file: &File, path: &Path, id: &str) -> Result<(), SavedConversationError> {
     match file.try_lock() {
         Ok(()) => Ok(()),
-        Err(TryLockError::WouldBlock) => Err(SavedError::Busy(id.to_owned())),
+        Err(TryLockError::WouldBlock) => Err(SavedConversationError::Busy(id.to_owned())),
         Err(TryLockError::Error(error)) => Err(at(path)(error)),
     }
 }

@@ -18,7 +18,7 @@ use bm25::{Embedding, Scorer, TokenEmbedder, TokenEmbedding};
 pub use arguments::arguments;
 use field::Field;
 use names::{Named, Names};
-use query::Term;
+use query::SearchTerm;
 use words::words;
 
 /// Maximum bytes of a query.
@@ -34,7 +34,7 @@ const LEAST_SHARE_BESIDE_NAMED: f32 = 0.3;
 
 /// A tool to index. Texts may come from a server: untrusted.
 #[derive(Debug, Clone, Copy)]
-pub struct Searched<'a> {
+pub struct SearchableTool<'a> {
     /// Name of the provider.
     pub provider: &'a str,
     /// The provider's own name for the tool.
@@ -50,7 +50,7 @@ pub struct Searched<'a> {
 }
 
 /// A search index over tools. Hits refer to tools by their position in the input.
-pub struct Index {
+pub struct ToolIndex {
     names: Names,
     scorer: Scorer<usize, u64>,
     /// All words that occur in any tool.
@@ -60,17 +60,17 @@ pub struct Index {
 
 /// A search hit.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Hit {
+pub struct SearchHit {
     /// Position of the tool in the input.
     pub at: usize,
     /// Relevance. Only comparisons within one search are meaningful.
     pub score: f32,
 }
 
-impl Index {
+impl ToolIndex {
     /// Builds an index. Takes about 40 ms for a thousand tools, so it should not run on an async worker thread.
-    pub fn of<'a>(tools: impl IntoIterator<Item = Searched<'a>>) -> Self {
-        let tools: Vec<Searched<'a>> = tools.into_iter().collect();
+    pub fn of<'a>(tools: impl IntoIterator<Item = SearchableTool<'a>>) -> Self {
+        let tools: Vec<SearchableTool<'a>> = tools.into_iter().collect();
         let of_names = Field::of(2.5, tools.iter().map(|tool| words(tool.name, LONGEST_NAME)));
         let of_titles = Field::of(1.5, tools.iter().map(|tool| words(tool.title.unwrap_or_default(), LONGEST_NAME)));
         let fields = [
@@ -89,7 +89,7 @@ impl Index {
 
     /// Returns the best tools for a query, best first. Tools with a matching name, in any spelling, rank before all
     /// others. Irrelevant tools are omitted.
-    pub fn search(&self, query: &str, most: usize) -> Vec<Hit> {
+    pub fn search(&self, query: &str, most: usize) -> Vec<SearchHit> {
         let query = &query[..query.floor_char_boundary(LONGEST_QUERY)];
         let scores = self.scores(&query::terms(query, &self.vocabulary));
         let named = self.names.named(query);
@@ -97,10 +97,10 @@ impl Index {
         let share = if is_name { LEAST_SHARE_BESIDE_NAMED } else { LEAST_SHARE };
         let least = scores.iter().copied().fold(0.0, f32::max) * share;
         let fitting = scores.iter().enumerate().filter(|(_, score)| **score > 0.0 && **score >= least);
-        let mut hits: Vec<Hit> = fitting.map(|(at, score)| Hit { at, score: *score }).collect();
+        let mut hits: Vec<SearchHit> = fitting.map(|(at, score)| SearchHit { at, score: *score }).collect();
         for (at, how) in named {
             hits.retain(|hit| hit.at != at);
-            hits.push(Hit { at, score: scores[at] + head_start(how) });
+            hits.push(SearchHit { at, score: scores[at] + head_start(how) });
         }
         hits.sort_by(|one, other| other.score.total_cmp(&one.score).then(one.at.cmp(&other.at)));
         hits.truncate(most);
@@ -108,7 +108,7 @@ impl Index {
     }
 
     /// Returns the score of each tool: the sum of its term scores, times the share of terms that it matches.
-    fn scores(&self, terms: &[Term]) -> Vec<f32> {
+    fn scores(&self, terms: &[SearchTerm]) -> Vec<f32> {
         let mut sums = vec![(0.0, 0.0); self.tools];
         for term in terms {
             for ((sum, had), worth) in sums.iter_mut().zip(self.worth(term)) {
@@ -122,7 +122,7 @@ impl Index {
 
     /// Returns the score of a term for each tool. Only the best matching spelling is used, so that matching several
     /// spellings gains no advantage.
-    fn worth(&self, term: &Term) -> Vec<f32> {
+    fn worth(&self, term: &SearchTerm) -> Vec<f32> {
         let mut best = vec![0f32; self.tools];
         for (word, worth) in &term.spellings {
             let said = Embedding(vec![TokenEmbedding { index: u64::embed(word), value: 1.0 }]);
@@ -144,7 +144,7 @@ fn together(fields: &[Field], at: usize) -> Embedding<u64> {
     Embedding(worth.into_iter().map(|(index, value)| TokenEmbedding { index, value }).collect())
 }
 
-fn of_arguments(tool: &Searched<'_>) -> Vec<String> {
+fn of_arguments(tool: &SearchableTool<'_>) -> Vec<String> {
     let mut text = String::new();
     for (name, said) in tool.arguments {
         if text.len() < LONGEST_TEXT {

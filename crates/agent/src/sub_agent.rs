@@ -3,16 +3,16 @@
 use std::sync::{Arc, Weak};
 
 use serde::Deserialize;
-use wharf_json::{Bounds, Raw};
+use wharf_json::{JsonLimits, RawJson};
 use wharf_spec::Shown;
 use wharf_tools::{
-    Call, Caller, Consent, Description, Outcome, Pending, Permission, Progress, ProgressSink, Registry, Risk, Tool,
+    Call, Consent, Description, Outcome, Pending, Permission, Progress, ProgressSink, Registry, Risk, Tool, ToolCaller,
     ToolError, ToolErrorKind,
 };
 
-use crate::agent::{Agent, AgentLimits, Member, Run, Service, Spent, Team};
+use crate::agent::{Agent, AgentLimits, Member, Run, RunBudget, Service, Spent};
 use crate::conversation::{Block, Conversation, Role, Turn};
-use crate::provider::{Effort, Model};
+use crate::provider::{Model, ReasoningEffort};
 use crate::run::{Ending, RunEvent};
 
 const NAME: &str = "Agent";
@@ -37,7 +37,7 @@ pub struct SubAgent {
     model: Model,
     registry: Weak<Registry>,
     limits: AgentLimits,
-    effort: Option<Effort>,
+    effort: Option<ReasoningEffort>,
 }
 
 /// A running task and its results so far.
@@ -45,7 +45,7 @@ struct Work {
     task: Task,
     progress: Option<ProgressSink>,
     /// Shared state of the parent run.
-    team: Option<Arc<Team>>,
+    team: Option<Arc<RunBudget>>,
     calls: f64,
     last: Option<Turn>,
     ending: Ending,
@@ -68,7 +68,7 @@ impl SubAgent {
     /// Creates a tool to register. Holds only a weak reference to the registry. A task may make 30 requests, or fewer
     /// if the limits are lower.
     pub fn new(model: Model, registry: &Arc<Registry>, limits: AgentLimits) -> Self {
-        let mut description = Description::new(NAME, TEXT, Raw::known(SCHEMA));
+        let mut description = Description::new(NAME, TEXT, RawJson::known(SCHEMA));
         // The gate checks each call of the sub-agent separately.
         (description.risk, description.permission) = (Risk::Low, Permission::NotNeeded);
         let limits = AgentLimits { requests: limits.requests.min(REQUESTS), ..limits };
@@ -77,17 +77,17 @@ impl SubAgent {
     }
 
     /// Sets the reasoning effort.
-    pub fn with_effort(self, effort: Option<Effort>) -> Self {
+    pub fn with_effort(self, effort: Option<ReasoningEffort>) -> Self {
         Self { effort, ..self }
     }
 
-    fn start(&self, task: &Task, team: Option<&Team>) -> Result<Run, ToolError> {
+    fn start(&self, task: &Task, team: Option<&RunBudget>) -> Result<Run, ToolError> {
         let gone = || ToolError::new(ToolErrorKind::Unavailable, "the program is about to end");
         let registry = self.registry.upgrade().ok_or_else(gone)?;
         let names = registry.snapshot().iter().map(|tool| tool.description().name.clone()).collect::<Vec<_>>();
         let others = names.into_iter().filter(|name| **name != *NAME).collect();
-        let service = Service { tools: Arc::new(others), left: team.map(Team::left) };
-        let caller = Caller { name: "sub-agent".into(), consent: Consent::Ask };
+        let service = Service { tools: Arc::new(others), left: team.map(RunBudget::left) };
+        let caller = ToolCaller { name: "sub-agent".into(), consent: Consent::Ask };
         let agent = Agent::new(self.model.clone(), registry, self.limits).with_effort(self.effort);
         let agent = agent.working_for_another(caller, service);
         let conversation = Conversation { system: Some(SYSTEM.to_owned()), turns: Vec::new() };
@@ -95,9 +95,9 @@ impl SubAgent {
     }
 
     async fn work(&self, task: Task, progress: Option<ProgressSink>) -> Result<Outcome, ToolError> {
-        let team = Team::of_this_call();
+        let team = RunBudget::of_this_call();
         // Registered until the end, so that the parent run waits for this sub-agent.
-        let mut member = team.as_deref().map(Team::join);
+        let mut member = team.as_deref().map(RunBudget::join);
         let mut run = self.start(&task, team.as_deref())?;
         let mut work = Work { task, progress, team, calls: 0.0, last: None, ending: Ending::Cancelled };
         loop {
@@ -143,7 +143,7 @@ impl Tool for SubAgent {
 
     fn call(&self, call: Call) -> Pending<'_, Result<Outcome, ToolError>> {
         Box::pin(async move {
-            let task = match call.arguments.decode::<Task>(&Bounds::default()) {
+            let task = match call.arguments.decode::<Task>(&JsonLimits::default()) {
                 Ok(task) if !task.prompt.trim().is_empty() => task,
                 Ok(_) => return Ok(Outcome::error("the prompt is empty")),
                 Err(error) => return Ok(Outcome::error(format!("the arguments do not fit: {error}"))),

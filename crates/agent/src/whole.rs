@@ -111,7 +111,7 @@ pub(crate) fn flaw(conversation: &Conversation) -> Option<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use wharf_json::Raw;
+    use wharf_json::RawJson;
 
     /// Parses turns in shorthand: `u` or `a`, then blocks. `!1` is a call, `?1` a result, `-1` an error result, any
     /// other word a text.
@@ -128,7 +128,7 @@ mod tests {
     fn block(word: &str) -> Block {
         match word.split_at(1) {
             ("!", id) => {
-                Block::ToolCall { id: id.into(), name: "t".into(), arguments: Raw::empty_object(), malformed: None }
+                Block::ToolCall { id: id.into(), name: "t".into(), arguments: RawJson::empty_object(), malformed: None }
             }
             ("?", id) => Block::ToolResult { id: id.into(), content: Vec::new(), is_error: false },
             ("-", id) => refusal(id, "why"),

@@ -17,18 +17,18 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use tokio::time::timeout;
 use url::Url;
 use wharf_net::{
-    Authorizer, Carried, Credentials, HeaderMap, Method, NetOptions, NotAuthorized, Pending, Refusal, StatusCode,
+    Authorizer, Carried, HeaderMap, Method, NetOptions, NotAuthorized, Pending, Refusal, RequestCredentials, StatusCode,
 };
 
 use self::carrying::{carried, is_confidential};
 use self::entry::Entry;
-use self::flight::{Flights, Work};
-use self::flows::{Flows, Online};
+use self::flight::{SingleFlight, Work};
+use self::flows::{AuthorizationFlows, NetworkFlows};
 use self::inner::Inner;
 use self::memory::{Held, Look, Memory, has_ended};
 use self::refusal::not_authorized;
 use self::renewal::wants_login;
-use crate::dpop::Nonces;
+use crate::dpop::DpopNonces;
 use crate::error::LoginError;
 use crate::login::{Login, Logout};
 use crate::scope;
@@ -89,11 +89,11 @@ impl AccountOptions {
 impl Account {
     /// Creates an account. Does no I/O.
     pub fn new(options: AccountOptions) -> Self {
-        let flows = Online::new(&options);
+        let flows = NetworkFlows::new(&options);
         Self::with(options, Arc::new(flows))
     }
 
-    fn with(options: AccountOptions, flows: Arc<dyn Flows>) -> Self {
+    fn with(options: AccountOptions, flows: Arc<dyn AuthorizationFlows>) -> Self {
         let inner = Inner {
             key: options.key,
             url: options.url,
@@ -104,11 +104,11 @@ impl Account {
             takes_flat: options.takes_flat,
             now: options.now,
             memory: Mutex::new(Memory::default()),
-            nonces: Nonces::default(),
-            renewals: Flights::new(),
-            repairs: Flights::new(),
-            step_ups: Flights::new(),
-            logins: Flights::new(),
+            nonces: DpopNonces::default(),
+            renewals: SingleFlight::new(),
+            repairs: SingleFlight::new(),
+            step_ups: SingleFlight::new(),
+            logins: SingleFlight::new(),
             keeping: Work::default(),
         };
         Self { inner: Arc::new(inner) }
@@ -168,20 +168,20 @@ impl Account {
 }
 
 impl Authorizer for Account {
-    /// Returns [`Credentials::None`] for a URL of another origin or without a confidential transport.
-    fn credentials(&self, method: &Method, url: &Url) -> Credentials {
+    /// Returns [`RequestCredentials::None`] for a URL of another origin or without a confidential transport.
+    fn credentials(&self, method: &Method, url: &Url) -> RequestCredentials {
         if url.origin() != self.inner.url.origin() || !is_confidential(url) {
-            return Credentials::None;
+            return RequestCredentials::None;
         }
         match self.inner.look() {
-            Look::Nothing => Credentials::None,
+            Look::Nothing => RequestCredentials::None,
             Look::Live(held) => match self.inner.carried(&held, method, url) {
-                Some(carried) => Credentials::Ready(carried),
-                None => Credentials::None,
+                Some(carried) => RequestCredentials::Ready(carried),
+                None => RequestCredentials::None,
             },
             Look::Unread | Look::Due(_) => {
                 let (inner, method, url) = (self.inner.clone(), method.clone(), url.clone());
-                Credentials::Later(Box::pin(async move { inner.made_ready(&method, &url).await }))
+                RequestCredentials::Later(Box::pin(async move { inner.made_ready(&method, &url).await }))
             }
         }
     }

@@ -9,7 +9,7 @@ const MOST_VALUE_BYTES: usize = 4 << 10;
 
 /// An OAuth challenge.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Challenge {
+pub struct AuthChallenge {
     /// Authentication scheme of the token.
     pub scheme: Scheme,
     /// URL of the server's metadata.
@@ -29,7 +29,7 @@ pub enum Scheme {
     Dpop,
 }
 
-impl Challenge {
+impl AuthChallenge {
     /// Parses the challenges in the headers of a response, in order. Schemes other than `Bearer` and `DPoP` are
     /// skipped.
     pub fn all(headers: &HeaderMap) -> Vec<Self> {
@@ -71,7 +71,7 @@ impl Challenge {
 /// State of the parser, across headers.
 #[derive(Default)]
 struct Reading {
-    challenges: Vec<Challenge>,
+    challenges: Vec<AuthChallenge>,
     /// Position of the parser.
     place: Place,
 }
@@ -126,7 +126,7 @@ impl Reading {
         }
         let scheme = [("Bearer", Scheme::Bearer), ("DPoP", Scheme::Dpop)];
         let scheme = scheme.into_iter().find(|(name, _)| name.eq_ignore_ascii_case(word));
-        self.challenges.extend(scheme.map(|(_, scheme)| Challenge::new(scheme)));
+        self.challenges.extend(scheme.map(|(_, scheme)| AuthChallenge::new(scheme)));
         self.place = Place::AfterScheme { known: scheme.is_some() };
         rest
     }
@@ -167,19 +167,19 @@ mod tests {
 
     use super::*;
 
-    fn read(values: &[&[u8]]) -> Vec<Challenge> {
+    fn read(values: &[&[u8]]) -> Vec<AuthChallenge> {
         let mut headers = HeaderMap::new();
         for value in values {
             headers.append(header::WWW_AUTHENTICATE, HeaderValue::from_bytes(value).unwrap());
         }
-        Challenge::all(&headers)
+        AuthChallenge::all(&headers)
     }
 
     /// Compares scheme, metadata URL, scope and error of each challenge. `-` means absent.
     fn check(values: &[&str], expected: &[&str]) {
         let bytes: Vec<&[u8]> = values.iter().map(|value| value.as_bytes()).collect();
         let dash = |text: &Option<String>| text.clone().unwrap_or("-".to_owned());
-        let shown = |one: &Challenge| {
+        let shown = |one: &AuthChallenge| {
             format!("{:?} {} {} {}", one.scheme, dash(&one.resource_metadata), dash(&one.scope), dash(&one.error))
         };
         assert_eq!(read(&bytes).iter().map(shown).collect::<Vec<_>>(), expected, "{values:?}");

@@ -24,7 +24,7 @@ pub struct Client {
 pub enum Proof {
     /// No authentication.
     None,
-    /// Secret in the `Authorization` header: ID and secret percent-encoded (RFC 6749, 2.3.1).
+    /// Secret in the `AuthorizationId` header: ID and secret percent-encoded (RFC 6749, 2.3.1).
     ClientSecretBasic,
     /// Secret in the form fields.
     ClientSecretPost,

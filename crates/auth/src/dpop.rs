@@ -12,7 +12,7 @@ use wharf_net::{HeaderMap, HeaderName, HeaderValue};
 use wharf_spec::Secret;
 
 use crate::error::LoginError;
-use crate::jwt::{Signer, encoded, unguessable};
+use crate::jwt::{JwtSigner, encoded, unguessable};
 use crate::vault::VaultError;
 
 /// Header of the DPoP proof.
@@ -28,7 +28,7 @@ const MOST_PLACES: usize = 16;
 
 /// A key that tokens are bound to.
 pub(crate) struct DpopKey {
-    signer: Signer,
+    signer: JwtSigner,
     public: Value,
     kept: Secret,
 }
@@ -68,7 +68,7 @@ impl DpopKey {
         // Uncompressed point: a marker byte, then 32 bytes per coordinate.
         let (x, y) = pair.public_key().as_ref()[1..].split_at(32);
         let public = json!({"kty": "EC", "crv": "P-256", "x": encoded(x), "y": encoded(y)});
-        Self { signer: Signer::es256(pair), public, kept }
+        Self { signer: JwtSigner::es256(pair), public, kept }
     }
 
     /// Returns the key in its stored form: PKCS #8 in Base64.
@@ -105,9 +105,9 @@ fn without_query(url: &str) -> &str {
 
 /// DPoP nonces by origin. A server and its authorization server use separate instances, as the two may share an origin.
 #[derive(Default)]
-pub(crate) struct Nonces(Mutex<Vec<(String, String)>>);
+pub(crate) struct DpopNonces(Mutex<Vec<(String, String)>>);
 
-impl Nonces {
+impl DpopNonces {
     /// Stores the nonce from the headers of a response of this URL. Returns whether the nonce is new.
     pub fn note(&self, url: &str, headers: &HeaderMap) -> bool {
         let nonce = headers.get(NONCE).and_then(|nonce| nonce.to_str().ok());
@@ -218,7 +218,7 @@ mod tests {
 
     #[test]
     fn nonces_are_kept_by_origin_and_within_bounds() {
-        let nonces = Nonces::default();
+        let nonces = DpopNonces::default();
         let says = |nonce: &str| HeaderMap::from_iter([(NONCE, HeaderValue::try_from(nonce).unwrap())]);
         assert!(nonces.note("https://a/token", &says("one")));
         assert!(!nonces.note("https://a/other?x", &says("one")));

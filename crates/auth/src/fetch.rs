@@ -15,13 +15,13 @@ use bytes::Bytes;
 use serde_json::Value;
 use tokio::sync::OnceCell;
 use url::{Url, form_urlencoded};
-use wharf_json::{Bounds, TooComplex};
+use wharf_json::{JsonLimits, TooComplex};
 use wharf_net::{
-    HeaderMap, HeaderName, HeaderValue, Method, Net, NetOptions, Reach, Redirects, Request, SendError, StatusCode,
-    Zone, header, literal,
+    HeaderMap, HeaderName, HeaderValue, Method, Net, NetOptions, NetworkZone, Reach, RedirectPolicy, Request,
+    SendError, StatusCode, header, literal,
 };
 
-use crate::challenge::Challenge;
+use crate::challenge::AuthChallenge;
 use crate::settings::AuthSettings;
 
 pub(crate) use address::{checked, is_localhost, shown};
@@ -31,7 +31,7 @@ const PATIENCE: Duration = Duration::from_secs(10);
 /// Maximum size of a body in bytes.
 const MOST_BYTES: usize = 1 << 20;
 /// Limits of JSON documents. The largest known documents have a few hundred values.
-const BOUNDS: Bounds = Bounds { depth: 32, nodes: 20_000 };
+const BOUNDS: JsonLimits = JsonLimits { depth: 32, nodes: 20_000 };
 /// The latest protocol revision with a handshake. 2025-03-26 (authorization, 2.3.2) requires a version header on
 /// metadata requests, before a version is negotiated.
 const REVISION: &str = "2025-11-25";
@@ -73,7 +73,7 @@ struct Ways {
 }
 
 /// A response with its body, within the limits.
-pub(crate) struct Fetched {
+pub(crate) struct FetchedResponse {
     pub status: StatusCode,
     pub headers: HeaderMap,
     /// The body, if it is JSON.
@@ -96,7 +96,7 @@ struct Order<'a> {
     named: Named,
     headers: HeaderMap,
     body: Bytes,
-    redirects: Redirects,
+    redirects: RedirectPolicy,
 }
 
 impl Outside {
@@ -107,10 +107,10 @@ impl Outside {
     }
 
     /// Sends a `GET` request for a document.
-    pub async fn get(&self, url: &str, named: Named) -> Result<Fetched, FetchError> {
+    pub async fn get(&self, url: &str, named: Named) -> Result<FetchedResponse, FetchError> {
         let revision = (HeaderName::from_static("mcp-protocol-version"), HeaderValue::from_static(REVISION));
         let headers = HeaderMap::from_iter([revision]);
-        let (method, body, redirects) = (Method::GET, Bytes::new(), Redirects::SameOrigin);
+        let (method, body, redirects) = (Method::GET, Bytes::new(), RedirectPolicy::SameOrigin);
         self.fetch(Order { method, address: url, named, headers, body, redirects }).await
     }
 
@@ -121,29 +121,29 @@ impl Outside {
         named: Named,
         fields: &[(&str, &str)],
         mut headers: HeaderMap,
-    ) -> Result<Fetched, FetchError> {
+    ) -> Result<FetchedResponse, FetchError> {
         let form = HeaderValue::from_static("application/x-www-form-urlencoded");
         headers.insert(header::CONTENT_TYPE, form);
         let body = form_urlencoded::Serializer::new(String::new()).extend_pairs(fields).finish().into();
-        let (method, redirects) = (Method::POST, Redirects::Refused);
+        let (method, redirects) = (Method::POST, RedirectPolicy::Refused);
         self.fetch(Order { method, address: url, named, headers, body, redirects }).await
     }
 
     /// Sends a JSON document with `POST`.
-    pub async fn post_json(&self, url: &str, named: Named, body: &Value) -> Result<Fetched, FetchError> {
+    pub async fn post_json(&self, url: &str, named: Named, body: &Value) -> Result<FetchedResponse, FetchError> {
         let headers = HeaderMap::from_iter([(header::CONTENT_TYPE, HeaderValue::from_static("application/json"))]);
-        let (method, body, redirects) = (Method::POST, body.to_string().into(), Redirects::Refused);
+        let (method, body, redirects) = (Method::POST, body.to_string().into(), RedirectPolicy::Refused);
         self.fetch(Order { method, address: url, named, headers, body, redirects }).await
     }
 
     /// Sends an unauthenticated request to the server and returns its challenge. Some servers name their metadata URL
     /// only there. Reads only the headers. Errors are ignored.
-    pub async fn challenge(&self) -> Option<Challenge> {
+    pub async fn challenge(&self) -> Option<AuthChallenge> {
         let refused = tokio::time::timeout(PATIENCE, self.0.knock()).await.ok()?.ok()?;
-        Challenge::best(Challenge::all(&refused))
+        AuthChallenge::best(AuthChallenge::all(&refused))
     }
 
-    async fn fetch(&self, order: Order<'_>) -> Result<Fetched, FetchError> {
+    async fn fetch(&self, order: Order<'_>) -> Result<FetchedResponse, FetchError> {
         let address = order.address;
         let fetched = match checked(address) {
             Ok(url) => tokio::time::timeout(PATIENCE, self.0.exchange(url, order)).await,
@@ -164,13 +164,13 @@ impl Ways {
             (header::CONTENT_TYPE, HeaderValue::from_static("application/json")),
             (header::ACCEPT, HeaderValue::from_static("application/json, text/event-stream")),
         ]);
-        let (method, url, redirects) = (Method::POST, self.server.clone(), Redirects::SameOrigin);
+        let (method, url, redirects) = (Method::POST, self.server.clone(), RedirectPolicy::SameOrigin);
         let body = Bytes::from_static(br#"{"jsonrpc":"2.0","id":1,"method":"ping"}"#);
         let net = self.way(&url, Named::ByOwner).await?;
         Ok(net.send(Request { method, url, headers, body, redirects }).await?.headers)
     }
 
-    async fn exchange(&self, url: Url, order: Order<'_>) -> Result<Fetched, Trouble> {
+    async fn exchange(&self, url: Url, order: Order<'_>) -> Result<FetchedResponse, Trouble> {
         let Order { method, mut headers, body, redirects, .. } = order;
         headers.insert(header::ACCEPT, HeaderValue::from_static("application/json"));
         headers.insert(header::USER_AGENT, HeaderValue::from_static(concat!("wharf/", env!("CARGO_PKG_VERSION"))));
@@ -181,7 +181,7 @@ impl Ways {
             reason: error.to_string(),
         })?;
         let json = decoded(&body).map_err(|bound| Trouble::lasting(format!("the answer has {bound}")))?;
-        Ok(Fetched { status: response.status, headers: response.headers, json })
+        Ok(FetchedResponse { status: response.status, headers: response.headers, json })
     }
 
     /// Returns the pool for a URL. URLs of the server's own origin are treated as configured.
@@ -208,13 +208,13 @@ impl Ways {
 
     /// Returns the zone of the server, by its configured URL. A host name has a zone only if it cannot be resolved on
     /// the public internet.
-    async fn zone(&self) -> Result<Option<Zone>, Trouble> {
+    async fn zone(&self) -> Result<Option<NetworkZone>, Trouble> {
         let host = self.server.host_str().unwrap_or_default();
         if let Some(address) = literal(host) {
-            return Ok(Zone::of(address));
+            return Ok(NetworkZone::of(address));
         }
         if is_localhost(host) {
-            return Ok(Some(Zone::Loopback));
+            return Ok(Some(NetworkZone::Loopback));
         }
         if !is_local_name(host) {
             return Ok(None);
@@ -237,10 +237,10 @@ fn is_local_name(name: &str) -> bool {
 
 /// Returns the zone of a name with these addresses: private, if all of them are. Never loopback or link-local, where
 /// cloud providers serve credentials.
-fn zone_of_name(addresses: impl Iterator<Item = IpAddr>) -> Option<Zone> {
-    let mut zones = addresses.map(Zone::of).peekable();
+fn zone_of_name(addresses: impl Iterator<Item = IpAddr>) -> Option<NetworkZone> {
+    let mut zones = addresses.map(NetworkZone::of).peekable();
     zones.peek()?;
-    zones.all(|zone| zone == Some(Zone::Private)).then_some(Zone::Private)
+    zones.all(|zone| zone == Some(NetworkZone::Private)).then_some(NetworkZone::Private)
 }
 
 /// An error before the URL is added.

@@ -16,7 +16,7 @@ use crate::error::LoginError;
 pub(crate) const USUAL: &str = "ES256";
 
 /// A private key and its signature algorithm.
-pub(crate) struct Signer {
+pub(crate) struct JwtSigner {
     algorithm: &'static str,
     key: Key,
 }
@@ -27,7 +27,7 @@ enum Key {
     Rsa(RsaKeyPair, &'static dyn RsaEncoding),
 }
 
-impl Signer {
+impl JwtSigner {
     /// Reads a key from PEM. Errors never contain parts of the key.
     pub fn from_pem(pem: &Secret, algorithm: Option<&str>) -> Result<Self, LoginError> {
         let der = PrivatePkcs8KeyDer::from_pem_slice(pem.reveal().as_bytes())
@@ -110,7 +110,7 @@ mod tests {
 
     /// Signs with a key, and verifies the signature with its public key.
     fn check(algorithm: &str, der: &[u8], public: &[u8], verifier: &'static dyn VerificationAlgorithm) {
-        let signer = Signer::from_pem(&pem(der), Some(algorithm)).unwrap();
+        let signer = JwtSigner::from_pem(&pem(der), Some(algorithm)).unwrap();
         let jwt = signer.sign(json!({"typ": "JWT", "kid": "k"}), &json!({"iss": "me"})).unwrap();
         let (statement, signature) = jwt.rsplit_once('.').unwrap();
         let signature = URL_SAFE_NO_PAD.decode(signature).unwrap();
@@ -151,10 +151,10 @@ mod tests {
             (good.clone(), Some("HS256")),
             (Secret::new(good.reveal().replace("PRIVATE", "PUBLIC")), None),
         ] {
-            let error = Signer::from_pem(&key, algorithm).err().expect("a key that cannot be used");
+            let error = JwtSigner::from_pem(&key, algorithm).err().expect("a key that cannot be used");
             assert!(matches!(&error, LoginError::Proof(said) if !said.contains("hush")), "{algorithm:?}: {error}");
         }
-        assert!(Signer::from_pem(&good, None).is_ok());
+        assert!(JwtSigner::from_pem(&good, None).is_ok());
     }
 
     #[test]

@@ -27,18 +27,18 @@ mod vault;
 mod visitor;
 
 pub use account::{Account, AccountOptions, Standing};
-pub use challenge::{Challenge, Scheme};
+pub use challenge::{AuthChallenge, Scheme};
 pub use client::{Client, ClientOrigin, Proof};
-pub use discovery::{Discovered, NamedBy, ServerMetadata};
+pub use discovery::{AuthServerMetadata, DiscoveryResult, EndpointSource};
 pub use error::{LoginError, TokenError};
 pub use login::{Login, Logout};
-pub use settings::{Assertion, AuthSettings, Dpop, Grant};
-pub use token::Tokens;
+pub use settings::{AssertionSource, AuthSettings, Dpop, Grant};
+pub use token::TokenSet;
 pub use vault::{
-    AccountKey, FileVault, Kept, Keyring, KeyringError, KeyringVault, MemoryVault, TokenStore, Vault, VaultError,
+    AccountKey, FileVault, Kept, Keyring, KeyringError, KeyringVault, MemoryVault, Vault, VaultChoice, VaultError,
     open_vault,
 };
 pub use visitor::{
-    CallbackPath, DevicePage, Lines, Loopback, Open, Page, Pasted, Returned, Visit, VisitError, Visitor,
-    browser_argument,
+    CallbackPath, DeviceCodePage, Lines, LoginCallback, Loopback, Open, Page, PastedUrlBrowser, Visit, VisitError,
+    Visitor, browser_argument,
 };

@@ -7,17 +7,17 @@ use std::sync::Arc;
 use url::Url;
 use wharf_spec::Untrusted;
 
-use crate::challenge::{Challenge, Scheme};
+use crate::challenge::{AuthChallenge, Scheme};
 use crate::client::{Client, ClientOrigin};
-use crate::discovery::{Discovered, NamedBy, ServerMetadata, discover};
-use crate::dpop::{ALGORITHM, DpopKey, Nonces};
+use crate::discovery::{AuthServerMetadata, DiscoveryResult, EndpointSource, discover};
+use crate::dpop::{ALGORITHM, DpopKey, DpopNonces};
 use crate::error::{LoginError, TokenError};
 use crate::fetch::{Named, Outside, shown};
 use crate::grant::{Errand, by_code, by_device, by_nobody};
 use crate::registration::{Wanted, client_at};
 use crate::scope;
 use crate::settings::{AuthSettings, Dpop, Grant};
-use crate::token::{TokenRequest, Tokens};
+use crate::token::{TokenRequest, TokenSet};
 use crate::vault::Kept;
 use crate::visitor::Visitor;
 
@@ -55,7 +55,7 @@ pub(crate) struct Attempt<'a> {
     /// Login settings of the server.
     pub settings: &'a AuthSettings,
     /// DPoP nonces of authorization servers, not of the server itself.
-    pub nonces: &'a Nonces,
+    pub nonces: &'a DpopNonces,
     /// Returns the current time in Unix milliseconds.
     pub now: &'a (dyn Fn() -> u64 + Send + Sync),
 }
@@ -65,7 +65,7 @@ pub(crate) struct Attempt<'a> {
 pub(crate) async fn log_in(
     attempt: &Attempt<'_>,
     visitor: Option<Arc<dyn Visitor>>,
-    challenge: Option<&Challenge>,
+    challenge: Option<&AuthChallenge>,
     before: Option<&Kept>,
     scope: Option<String>,
 ) -> Result<Kept, LoginError> {
@@ -98,7 +98,7 @@ pub(crate) async fn log_in(
 
 /// Exchanges the refresh token for new tokens. Members missing in the response keep their previous value (O04). Not
 /// cancel-safe: the refresh token may be spent.
-pub(crate) async fn renew(attempt: &Attempt<'_>, kept: &Kept) -> Result<Tokens, LoginError> {
+pub(crate) async fn renew(attempt: &Attempt<'_>, kept: &Kept) -> Result<TokenSet, LoginError> {
     let Some((before, refresh)) = kept.tokens.as_ref().and_then(|tokens| Some((tokens, tokens.refresh.as_ref()?)))
     else {
         return Err(LoginError::Needed { scope: None });
@@ -125,11 +125,11 @@ pub(crate) async fn renew(attempt: &Attempt<'_>, kept: &Kept) -> Result<Tokens, 
 /// and only the user can tell whether the new issuer knows it (2026-07-28, authorization: server binding).
 fn check_given_client(
     settings: &AuthSettings,
-    server: &ServerMetadata,
+    server: &AuthServerMetadata,
     before: Option<&Kept>,
 ) -> Result<(), LoginError> {
     let Some((before, id)) = before.zip(settings.client_id.as_ref()) else { return Ok(()) };
-    let moved = before.issuer != server.issuer && server.named != NamedBy::Owner;
+    let moved = before.issuer != server.issuer && server.named != EndpointSource::Owner;
     if !moved || before.client.id != *id {
         return Ok(());
     }
@@ -144,8 +144,8 @@ fn check_given_client(
 /// logs in and the authorization server supports it, and removed if not.
 fn asked(
     settings: &AuthSettings,
-    challenge: Option<&Challenge>,
-    found: &Discovered,
+    challenge: Option<&AuthChallenge>,
+    found: &DiscoveryResult,
     scope: Option<String>,
 ) -> Option<String> {
     let wanted = challenge.and_then(|challenge| challenge.scope.as_deref());
@@ -161,7 +161,7 @@ fn asked(
     }
 }
 
-fn wants_proofs(setting: Dpop, challenge: Option<&Challenge>, found: &Discovered) -> bool {
+fn wants_proofs(setting: Dpop, challenge: Option<&AuthChallenge>, found: &DiscoveryResult) -> bool {
     let is_wanted = found.needs_dpop || challenge.is_some_and(|challenge| challenge.scheme == Scheme::Dpop);
     let is_known = found.server.dpop_algorithms.iter().any(|algorithm| algorithm == ALGORITHM);
     match setting {
@@ -174,7 +174,7 @@ fn wants_proofs(setting: Dpop, challenge: Option<&Challenge>, found: &Discovered
 /// A login after discovery.
 struct Plan<'a> {
     attempt: &'a Attempt<'a>,
-    found: &'a Discovered,
+    found: &'a DiscoveryResult,
     asked: Option<&'a str>,
     key: Option<&'a DpopKey>,
 }
@@ -190,7 +190,7 @@ impl Plan<'_> {
         client_at(self.attempt.outside, &self.found.server, self.attempt.settings, wanted).await
     }
 
-    async fn unattended(&self) -> Result<(Client, Tokens), LoginError> {
+    async fn unattended(&self) -> Result<(Client, TokenSet), LoginError> {
         let client = self.client(None).await?;
         let tokens = by_nobody(self.attempt, &self.errand(&client)).await?;
         Ok((client, tokens))
@@ -200,7 +200,7 @@ impl Plan<'_> {
         &self,
         visitor: Option<Arc<dyn Visitor>>,
         before: Option<&Kept>,
-    ) -> Result<(Client, Tokens), LoginError> {
+    ) -> Result<(Client, TokenSet), LoginError> {
         let Some(visitor) = visitor else {
             let scope = self.asked.map(|scope| Untrusted::new(scope).shortened(200).to_string());
             return Err(LoginError::Needed { scope });
@@ -224,7 +224,7 @@ impl Plan<'_> {
 
     /// The device flow has no redirect, so a previously registered client is reused. If the authorization server no
     /// longer knows it, a new one is registered, once (O11).
-    async fn on_device(&self, visitor: &dyn Visitor, before: Option<&Kept>) -> Result<(Client, Tokens), LoginError> {
+    async fn on_device(&self, visitor: &dyn Visitor, before: Option<&Kept>) -> Result<(Client, TokenSet), LoginError> {
         let now = (self.attempt.now)();
         let before =
             before.map(|before| &before.client).filter(|client| can_be_reused(client, self.attempt.settings, now));

@@ -9,7 +9,7 @@ use wharf_spec::Secret;
 
 use crate::client::{Client, Proof};
 use crate::error::LoginError;
-use crate::jwt::{Signer, unguessable};
+use crate::jwt::{JwtSigner, unguessable};
 use crate::settings::Grant;
 
 /// Lifetime of a client assertion in seconds.
@@ -23,7 +23,7 @@ pub(crate) struct Shown {
 }
 
 /// Context of a client authentication.
-pub(crate) struct Occasion<'a> {
+pub(crate) struct ClientAuthContext<'a> {
     /// Issuer identifier of the authorization server.
     pub issuer: &'a str,
     /// The configured grant. Holds the private key, if any.
@@ -34,7 +34,7 @@ pub(crate) struct Occasion<'a> {
 
 impl Client {
     /// Returns the form fields and headers that authenticate this client. A signed assertion is new on each call.
-    pub(crate) fn shows(&self, occasion: &Occasion<'_>) -> Result<Shown, LoginError> {
+    pub(crate) fn shows(&self, occasion: &ClientAuthContext<'_>) -> Result<Shown, LoginError> {
         let mut headers = HeaderMap::new();
         let id = ("client_id", self.id.clone());
         let fields = match self.proof {
@@ -74,7 +74,7 @@ fn percent_encoded(text: &str) -> String {
 
 /// Signs a client assertion for this issuer, valid for one minute (RFC 7523, 3). Its audience is the issuer, not the
 /// endpoint, because another server could claim the same endpoint.
-fn statement(id: &str, occasion: &Occasion<'_>) -> Result<String, LoginError> {
+fn statement(id: &str, occasion: &ClientAuthContext<'_>) -> Result<String, LoginError> {
     let Grant::ClientKey { key, algorithm } = occasion.grant else {
         return Err(LoginError::Proof("it has to sign and has no private key".to_owned()));
     };
@@ -87,7 +87,7 @@ fn statement(id: &str, occasion: &Occasion<'_>) -> Result<String, LoginError> {
         "iat": seconds,
         "exp": seconds + LASTS,
     });
-    Signer::from_pem(key, algorithm.as_deref())?.sign(json!({"typ": "JWT"}), &claims)
+    JwtSigner::from_pem(key, algorithm.as_deref())?.sign(json!({"typ": "JWT"}), &claims)
 }
 
 #[cfg(test)]
@@ -105,7 +105,7 @@ mod tests {
     }
 
     fn shown(client: &Client, grant: &Grant) -> Result<Shown, LoginError> {
-        client.shows(&Occasion { issuer: "https://as", grant, now: 5_000 })
+        client.shows(&ClientAuthContext { issuer: "https://as", grant, now: 5_000 })
     }
 
     #[test]

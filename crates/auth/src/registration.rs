@@ -8,9 +8,9 @@ use wharf_net::StatusCode;
 use wharf_spec::Secret;
 
 use crate::client::{Client, ClientOrigin, Proof};
-use crate::discovery::{INSTEAD, NamedBy, ServerMetadata};
+use crate::discovery::{AuthServerMetadata, EndpointSource, INSTEAD};
 use crate::error::LoginError;
-use crate::fetch::{Fetched, Named, Outside, checked, shown};
+use crate::fetch::{FetchedResponse, Named, Outside, checked, shown};
 use crate::settings::{AuthSettings, Grant};
 
 /// Error codes of a rejected registration (RFC 7591, 3.2.2; RFC 6749, 5.2; RFC 6750, 3.1). Only these are quoted in
@@ -43,7 +43,7 @@ pub(crate) struct Wanted<'a> {
 /// registered.
 pub(crate) async fn client_at(
     outside: &Outside,
-    server: &ServerMetadata,
+    server: &AuthServerMetadata,
     settings: &AuthSettings,
     wanted: Wanted<'_>,
 ) -> Result<Client, LoginError> {
@@ -68,7 +68,7 @@ pub(crate) async fn client_at(
     }
 }
 
-fn given(id: &str, server: &ServerMetadata, settings: &AuthSettings) -> Client {
+fn given(id: &str, server: &AuthServerMetadata, settings: &AuthSettings) -> Client {
     let secret = settings.client_secret.clone();
     let only_post = !server.proofs.is_empty() && !lists(server, BASIC) && lists(server, POST);
     let proof = match (&settings.grant, &secret) {
@@ -91,7 +91,7 @@ fn described(id: &str) -> Result<Client, LoginError> {
 }
 
 /// Builds the registration request (RFC 7591, 2).
-fn request(server: &ServerMetadata, redirect_uri: &str, scope: Option<&str>) -> Value {
+fn request(server: &AuthServerMetadata, redirect_uri: &str, scope: Option<&str>) -> Value {
     let mut grants = vec!["authorization_code", "refresh_token"];
     if server.device_authorization_endpoint.is_some() {
         grants.push("urn:ietf:params:oauth:grant-type:device_code");
@@ -114,16 +114,16 @@ const NONE: &str = "none";
 const BASIC: &str = "client_secret_basic";
 const POST: &str = "client_secret_post";
 
-fn lists(server: &ServerMetadata, method: &str) -> bool {
+fn lists(server: &AuthServerMetadata, method: &str) -> bool {
     server.proofs.iter().any(|listed| listed == method)
 }
 
 /// Returns the preferred authentication method. A native application cannot protect a secret, so `none` comes first.
-fn preferred(server: &ServerMetadata) -> &'static str {
+fn preferred(server: &AuthServerMetadata) -> &'static str {
     [NONE, BASIC, POST].into_iter().find(|method| lists(server, method)).unwrap_or(NONE)
 }
 
-fn registered(answer: &Fetched, address: &str, server: &ServerMetadata) -> Result<Client, LoginError> {
+fn registered(answer: &FetchedResponse, address: &str, server: &AuthServerMetadata) -> Result<Client, LoginError> {
     let said = answer.json.as_ref();
     if answer.status.is_server_error() {
         return Err(LoginError::Unreachable(format!("{}: answered {}", shown(address), answer.status)));
@@ -152,7 +152,7 @@ fn registered(answer: &Fetched, address: &str, server: &ServerMetadata) -> Resul
 /// Returns the authentication method of a newly registered client: the one in the registration response, else one that
 /// the authorization server lists. Several servers list only `none` but still issue secrets. Those secrets are not
 /// used.
-fn proof(method: Option<&str>, has_secret: bool, server: &ServerMetadata) -> Proof {
+fn proof(method: Option<&str>, has_secret: bool, server: &AuthServerMetadata) -> Proof {
     match method {
         _ if !has_secret => Proof::None,
         Some(NONE) => Proof::None,
@@ -170,7 +170,7 @@ fn refused(reason: impl Into<String>) -> LoginError {
 }
 
 /// Creates a registration error with advice to the user (O11).
-fn by_hand(server: &ServerMetadata, reason: &str) -> LoginError {
-    let instead = if server.named == NamedBy::Presumed { format!("; {INSTEAD}") } else { String::new() };
+fn by_hand(server: &AuthServerMetadata, reason: &str) -> LoginError {
+    let instead = if server.named == EndpointSource::Presumed { format!("; {INSTEAD}") } else { String::new() };
     refused(format!("{reason}; {BY_HAND}{instead}"))
 }

@@ -10,7 +10,7 @@ use crate::vault::Kept;
 
 /// Outcome of a revocation.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) enum Revoked {
+pub(crate) enum RevocationOutcome {
     /// The issuer confirmed the revocation.
     All,
     /// There were no tokens.
@@ -21,7 +21,7 @@ pub(crate) enum Revoked {
     Unsure(String),
 }
 
-impl Revoked {
+impl RevocationOutcome {
     /// Returns the reason if tokens may still be valid.
     pub fn trouble(self) -> Option<String> {
         match self {
@@ -33,16 +33,16 @@ impl Revoked {
 }
 
 /// Revokes the refresh token, then the access token. The second is attempted even if the first fails.
-pub(crate) async fn revoke(attempt: &Attempt<'_>, kept: &Kept) -> Revoked {
-    let Some(tokens) = &kept.tokens else { return Revoked::Nothing };
-    let Some(endpoint) = &kept.revocation_endpoint else { return Revoked::NotTaken };
+pub(crate) async fn revoke(attempt: &Attempt<'_>, kept: &Kept) -> RevocationOutcome {
+    let Some(tokens) = &kept.tokens else { return RevocationOutcome::Nothing };
+    let Some(endpoint) = &kept.revocation_endpoint else { return RevocationOutcome::NotTaken };
     let refresh = tokens.refresh.as_ref().map(|token| ("refresh_token", token));
     let mut trouble = None;
     for (kind, token) in refresh.into_iter().chain([("access_token", &tokens.access)]) {
         let given_back = give_back(attempt, kept, endpoint, (kind, token)).await;
         trouble = trouble.or(given_back.err());
     }
-    trouble.map_or(Revoked::All, |error| Revoked::Unsure(error.to_string()))
+    trouble.map_or(RevocationOutcome::All, |error| RevocationOutcome::Unsure(error.to_string()))
 }
 
 async fn give_back(

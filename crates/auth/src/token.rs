@@ -9,9 +9,9 @@ use wharf_spec::Secret;
 use crate::client::Client;
 use crate::dpop::{DpopKey, PROOF, Proven};
 use crate::error::{LoginError, TokenError};
-use crate::fetch::{Fetched, Named};
+use crate::fetch::{FetchedResponse, Named};
 use crate::login::Attempt;
-use crate::proof::Occasion;
+use crate::proof::ClientAuthContext;
 use crate::settings::Dpop;
 
 pub(crate) use answer::{read, refusal, succeeded};
@@ -36,7 +36,7 @@ const PIECE: usize = 12;
 
 /// An access token with its refresh token and metadata.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Tokens {
+pub struct TokenSet {
     /// The access token.
     pub access: Secret,
     /// The refresh token.
@@ -49,7 +49,7 @@ pub struct Tokens {
     pub scope: Option<String>,
 }
 
-impl Tokens {
+impl TokenSet {
     /// Reports whether the access token is bound to a DPoP key (RFC 9449).
     pub fn is_bound(&self) -> bool {
         self.token_type.eq_ignore_ascii_case("DPoP")
@@ -74,17 +74,17 @@ pub(crate) struct TokenRequest<'a> {
 
 impl TokenRequest<'_> {
     /// Requests tokens. Not cancel-safe: a code or refresh token may be spent without a result.
-    pub async fn tokens(&self, attempt: &Attempt<'_>) -> Result<Tokens, LoginError> {
+    pub async fn tokens(&self, attempt: &Attempt<'_>) -> Result<TokenSet, LoginError> {
         self.tokens_after(attempt, None).await
     }
 
     /// Requests tokens that replace `before`. Members missing in the response keep their previous value. Not
     /// cancel-safe: a code or refresh token may be spent without a result.
-    pub async fn tokens_after(&self, attempt: &Attempt<'_>, before: Option<&Tokens>) -> Result<Tokens, LoginError> {
+    pub async fn tokens_after(&self, attempt: &Attempt<'_>, before: Option<&TokenSet>) -> Result<TokenSet, LoginError> {
         let asked_at = (attempt.now)();
         let answer = self.answer(attempt).await?;
         let tokens = read(&answer, asked_at, before).map_err(|error| self.without_secrets(error, &answer))?;
-        let must_be_bound = attempt.settings.dpop == Dpop::Always || before.is_some_and(Tokens::is_bound);
+        let must_be_bound = attempt.settings.dpop == Dpop::Always || before.is_some_and(TokenSet::is_bound);
         match (tokens.is_bound(), self.dpop) {
             (true, None) => Err(LoginError::Unsafe("it bound tokens to a key, and was shown none".to_owned())),
             (false, _) if must_be_bound => {
@@ -96,7 +96,7 @@ impl TokenRequest<'_> {
 
     /// Sends the request and returns the response, regardless of its status. Retries once if the endpoint demands
     /// another DPoP nonce (RFC 9449, 8).
-    pub async fn answer(&self, attempt: &Attempt<'_>) -> Result<Fetched, LoginError> {
+    pub async fn answer(&self, attempt: &Attempt<'_>) -> Result<FetchedResponse, LoginError> {
         let shown = attempt.nonces.of(self.endpoint);
         let answer = self.post(attempt, shown.as_deref()).await?;
         let wanted = attempt.nonces.of(self.endpoint);
@@ -106,9 +106,9 @@ impl TokenRequest<'_> {
         self.post(attempt, wanted.as_deref()).await
     }
 
-    async fn post(&self, attempt: &Attempt<'_>, nonce: Option<&str>) -> Result<Fetched, LoginError> {
+    async fn post(&self, attempt: &Attempt<'_>, nonce: Option<&str>) -> Result<FetchedResponse, LoginError> {
         let now = (attempt.now)();
-        let occasion = Occasion { issuer: self.issuer, grant: &attempt.settings.grant, now };
+        let occasion = ClientAuthContext { issuer: self.issuer, grant: &attempt.settings.grant, now };
         let mut shown = self.client.shows(&occasion)?;
         if let Some(key) = self.dpop {
             let about = Proven { method: "POST", url: self.endpoint, nonce, token: None, now };
@@ -127,7 +127,7 @@ impl TokenRequest<'_> {
 
     /// Removes server-supplied text from an error if the response repeats secrets of the request (T50). Checks the
     /// response itself, because the text in the error is shortened and escaped.
-    pub fn without_secrets(&self, error: TokenError, answer: &Fetched) -> TokenError {
+    pub fn without_secrets(&self, error: TokenError, answer: &FetchedResponse) -> TokenError {
         let TokenError::Refused { code, description, status } = error else { return error };
         let ours = self.fields.iter().filter(|(name, _)| SECRET_FIELDS.contains(name)).map(|(_, value)| *value);
         let pieces = ours.chain(self.client.secret.as_ref().map(Secret::reveal)).flat_map(pieces).collect();
@@ -152,7 +152,7 @@ fn tells(said: &str, pieces: &HashSet<&[u8]>) -> bool {
     lengths.into_iter().any(|length| said.as_bytes().windows(length).any(|piece| pieces.contains(piece)))
 }
 
-fn wants_nonce(answer: &Fetched) -> bool {
+fn wants_nonce(answer: &FetchedResponse) -> bool {
     let code = answer.json.as_ref().and_then(|said| said.get("error")?.as_str());
     matches!(answer.status.as_u16(), 400 | 401) && code == Some("use_dpop_nonce")
 }

@@ -44,7 +44,7 @@ use configuration::{add, add_json, get, remove, schema, secret, switch, validate
 
 use wharf_terminal::configured::ConfigArgs;
 use wharf_terminal::session;
-use wharf_terminal::session::Edge;
+use wharf_terminal::session::CliContext;
 
 /// An MCP host: connects to MCP servers, lists and calls their tools. Without a command, starts an interactive session
 /// with a model.
@@ -185,7 +185,7 @@ impl Cli {
             When::Always => ColorChoice::AlwaysAnsi,
             When::Never => ColorChoice::Never,
         };
-        let edge = Edge { surroundings, color, config: self.config };
+        let edge = CliContext { surroundings, color, config: self.config };
         let command = match self.command {
             _ if self.validate_config => Command::Validate(validate::Args::default()),
             Some(_) if self.repl.is_any() => Self::command()

@@ -204,7 +204,7 @@ impl Reference {
     }
 }
 
-/// Returns the places where an entry holds a literal secret: `env TOKEN`, `header Authorization`, `argument 2`.
+/// Returns the places where an entry holds a literal secret: `env TOKEN`, `header AuthorizationId`, `argument 2`.
 pub fn literal_secrets(entry: &Map<String, Value>) -> Vec<String> {
     let texts = |key: &str| entry.get(key).and_then(Value::as_object).into_iter().flatten();
     let is_secret = |name: &str, text: &str| holds_secret(name) && secret(text) != text || argument(text) != text;

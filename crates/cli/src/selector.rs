@@ -12,7 +12,7 @@ const SEPARATORS: [&str; 5] = ["::", "__", ".", "/", ":"];
 
 /// The selected server and tool, and the remaining words.
 #[derive(Debug, PartialEq, Eq)]
-pub struct Selected<'a> {
+pub struct SelectedTool<'a> {
     /// Word for the server. `None` if an option gives the server.
     pub server: Option<&'a str>,
     pub tool: &'a str,
@@ -27,16 +27,16 @@ pub struct Selected<'a> {
 /// # Errors
 ///
 /// Fails if no tool is given, or if a word can be read in several ways.
-pub fn select<'a>(words: &'a [String], names: &[&'a str], server_is_given: bool) -> Result<Selected<'a>, Failure> {
+pub fn select<'a>(words: &'a [String], names: &[&'a str], server_is_given: bool) -> Result<SelectedTool<'a>, Failure> {
     let Some((first, rest)) = words.split_first() else { return Err(no_tool(None)) };
     if server_is_given {
         let (tool, expression) = call_of(first);
-        return Ok(Selected { server: None, tool, expression, rest });
+        return Ok(SelectedTool { server: None, tool, expression, rest });
     }
     if is_address(first) || is_entry_of_file(first) || names.contains(&first.as_str()) {
         let Some((tool, rest)) = rest.split_first() else { return Err(no_tool(Some(first))) };
         let (tool, expression) = call_of(tool);
-        return Ok(Selected { server: Some(first), tool, expression, rest });
+        return Ok(SelectedTool { server: Some(first), tool, expression, rest });
     }
     let (joined, expression) = call_of(first);
     match readings(joined, names).as_slice() {
@@ -44,11 +44,11 @@ pub fn select<'a>(words: &'a [String], names: &[&'a str], server_is_given: bool)
             // An unknown server: the lookup reports it.
             Some((tool, rest)) => {
                 let (tool, expression) = call_of(tool);
-                Ok(Selected { server: Some(first), tool, expression, rest })
+                Ok(SelectedTool { server: Some(first), tool, expression, rest })
             }
-            None => Ok(Selected { server: Some(first), tool: "", expression, rest }),
+            None => Ok(SelectedTool { server: Some(first), tool: "", expression, rest }),
         },
-        [(server, tool)] => Ok(Selected { server: Some(server), tool, expression, rest }),
+        [(server, tool)] => Ok(SelectedTool { server: Some(server), tool, expression, rest }),
         several => Err(ambiguous(joined, several)),
     }
 }
@@ -165,7 +165,7 @@ mod tests {
             ("log(a:1)", true, None, "log"),
         ] {
             let words = words(line);
-            let expected = Selected { server, tool, expression: Some("a:1"), rest: &[] };
+            let expected = SelectedTool { server, tool, expression: Some("a:1"), rest: &[] };
             assert_eq!(select(&words, &NAMES, given).unwrap(), expected);
         }
         assert_eq!(select(&words("log k=(v)"), &NAMES, true).unwrap().expression, None);

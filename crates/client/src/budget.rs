@@ -25,7 +25,7 @@ pub(crate) const LARGE: usize = 384 << 10;
 
 /// A byte budget shared by all connections created with it. Clones share the same budget.
 #[derive(Clone)]
-pub struct ByteBudget(Arc<Counter>);
+pub struct ByteBudget(Arc<BudgetCounter>);
 
 /// The error for a message that was discarded because a budget has no room for it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -56,7 +56,7 @@ impl fmt::Display for BudgetExceeded {
 
 impl std::error::Error for BudgetExceeded {}
 
-struct Counter {
+struct BudgetCounter {
     limit: usize,
     used: AtomicUsize,
     /// Reads large messages.
@@ -65,7 +65,7 @@ struct Counter {
     turns: Semaphore,
 }
 
-impl Counter {
+impl BudgetCounter {
     fn new(limit: usize) -> Arc<Self> {
         Arc::new(Self {
             limit,
@@ -89,7 +89,7 @@ impl Counter {
 impl ByteBudget {
     /// Creates a budget of this many bytes.
     pub fn new(limit: usize) -> Self {
-        Self(Counter::new(limit))
+        Self(BudgetCounter::new(limit))
     }
 
     /// Returns the size of the budget in bytes.
@@ -104,7 +104,7 @@ impl ByteBudget {
 
     /// Creates the budget of one server, with its own limit.
     pub(crate) fn of_server(&self, limit: usize) -> ServerBudget {
-        ServerBudget { server: Counter::new(limit), host: Arc::clone(&self.0), pace: Arc::new(Pace::new()) }
+        ServerBudget { server: BudgetCounter::new(limit), host: Arc::clone(&self.0), pace: Arc::new(Pace::new()) }
     }
 }
 
@@ -117,8 +117,8 @@ impl fmt::Debug for ByteBudget {
 /// The share of one server in a [`ByteBudget`].
 #[derive(Clone)]
 pub(crate) struct ServerBudget {
-    server: Arc<Counter>,
-    host: Arc<Counter>,
+    server: Arc<BudgetCounter>,
+    host: Arc<BudgetCounter>,
     pace: Arc<Pace>,
 }
 
@@ -128,8 +128,8 @@ impl ServerBudget {
     /// # Errors
     ///
     /// [`BudgetExceeded`] if the server's or the host's budget has no room.
-    pub fn charge(&self, bytes: usize) -> Result<Charge, BudgetExceeded> {
-        let mut charge = Charge { budget: self.clone(), bytes: 0 };
+    pub fn charge(&self, bytes: usize) -> Result<BudgetCharge, BudgetExceeded> {
+        let mut charge = BudgetCharge { budget: self.clone(), bytes: 0 };
         charge.resize(bytes)?;
         Ok(charge)
     }
@@ -161,18 +161,18 @@ impl ServerBudget {
     }
 
     /// Creates a charge of zero bytes, to be resized.
-    pub fn empty(&self) -> Charge {
-        Charge { budget: self.clone(), bytes: 0 }
+    pub fn empty(&self) -> BudgetCharge {
+        BudgetCharge { budget: self.clone(), bytes: 0 }
     }
 }
 
 /// Bytes that are counted until this value is dropped.
-pub(crate) struct Charge {
+pub(crate) struct BudgetCharge {
     budget: ServerBudget,
     bytes: usize,
 }
 
-impl Charge {
+impl BudgetCharge {
     /// Changes the number of bytes counted. The charge is unchanged on error.
     ///
     /// # Errors
@@ -197,7 +197,7 @@ impl Charge {
     }
 }
 
-impl Drop for Charge {
+impl Drop for BudgetCharge {
     fn drop(&mut self) {
         // Shrinking always succeeds.
         let _ = self.resize(0);
@@ -205,20 +205,20 @@ impl Drop for Charge {
 }
 
 /// A buffer together with its charge, released when its last slice is dropped.
-struct Charged<T> {
+struct ChargedMemory<T> {
     memory: T,
-    _charge: Charge,
+    _charge: BudgetCharge,
 }
 
-impl<T: AsRef<[u8]>> AsRef<[u8]> for Charged<T> {
+impl<T: AsRef<[u8]>> AsRef<[u8]> for ChargedMemory<T> {
     fn as_ref(&self) -> &[u8] {
         self.memory.as_ref()
     }
 }
 
 /// Attaches a charge to a buffer. Every slice of the returned bytes holds the charge.
-pub(crate) fn charged(memory: impl AsRef<[u8]> + Send + 'static, charge: Charge) -> Bytes {
-    Bytes::from_owner(Charged { memory, _charge: charge })
+pub(crate) fn charged(memory: impl AsRef<[u8]> + Send + 'static, charge: BudgetCharge) -> Bytes {
+    Bytes::from_owner(ChargedMemory { memory, _charge: charge })
 }
 
 #[cfg(test)]

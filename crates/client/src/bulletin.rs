@@ -8,9 +8,9 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use tokio::sync::{Notify, watch};
-use wharf_wire::{Acknowledged, Bounds, Era, Id, Interest, Raw, Task, View, subscription_id};
+use wharf_wire::{Acknowledged, Era, Id, Interest, JsonLimits, RawJson, Task, View, subscription_id};
 
-use crate::cache::{Cache, is_at_or_below};
+use crate::cache::{ResultCache, is_at_or_below};
 
 /// Maximum changed resources recorded for one subscriber. Beyond that the whole list is marked as changed.
 const MOST_NAMES: usize = 1024;
@@ -22,18 +22,18 @@ const LONGEST_NAME: usize = 8 << 10;
 
 /// The subscribers of one connection.
 #[derive(Default)]
-pub(crate) struct Bulletin {
-    inboxes: Mutex<Vec<Arc<Inbox>>>,
+pub(crate) struct NotificationHub {
+    inboxes: Mutex<Vec<Arc<NotificationSubscriber>>>,
     /// By elicitation id: set to true when the server reports that the page is done.
     pages: Mutex<HashMap<String, watch::Sender<bool>>>,
-    cache: Arc<Cache>,
+    cache: Arc<ResultCache>,
     /// Number of times the tool list has changed.
     tools: AtomicU64,
-    bounds: Bounds,
+    bounds: JsonLimits,
 }
 
 /// One subscriber and its pending changes.
-pub(crate) struct Inbox {
+pub(crate) struct NotificationSubscriber {
     interest: Interest,
     news: Mutex<News>,
     /// Notified when changes are pending.
@@ -59,7 +59,7 @@ pub(crate) struct News {
 
 /// The outcome of dispatching a notification.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Posted {
+pub(crate) enum DispatchOutcome {
     /// The notification does not concern changes.
     Other,
     Heard,
@@ -70,34 +70,34 @@ pub(crate) enum Posted {
 /// Notification that confirms a subscription. It is not a change.
 const ACKNOWLEDGED: &str = "notifications/subscriptions/acknowledged";
 
-impl Bulletin {
-    pub fn new(cache: Arc<Cache>, bounds: Bounds) -> Self {
+impl NotificationHub {
+    pub fn new(cache: Arc<ResultCache>, bounds: JsonLimits) -> Self {
         Self { cache, bounds, ..Self::default() }
     }
 
-    pub fn cache(&self) -> &Cache {
+    pub fn cache(&self) -> &ResultCache {
         &self.cache
     }
 
-    /// Adds a subscriber. [`Bulletin::close`] removes it.
-    pub fn open(&self, interest: Interest) -> Arc<Inbox> {
-        let inbox = Arc::new(Inbox { interest, news: Mutex::default(), arrived: Notify::new() });
+    /// Adds a subscriber. [`NotificationHub::close`] removes it.
+    pub fn open(&self, interest: Interest) -> Arc<NotificationSubscriber> {
+        let inbox = Arc::new(NotificationSubscriber { interest, news: Mutex::default(), arrived: Notify::new() });
         locked(&self.inboxes).push(Arc::clone(&inbox));
         inbox
     }
 
-    pub fn close(&self, inbox: &Arc<Inbox>) {
+    pub fn close(&self, inbox: &Arc<NotificationSubscriber>) {
         locked(&self.inboxes).retain(|other| !Arc::ptr_eq(other, inbox));
     }
 
     /// Reports whether another subscriber is interested in the resource.
-    pub fn is_wanted(&self, uri: &str, but: &Arc<Inbox>) -> bool {
+    pub fn is_wanted(&self, uri: &str, but: &Arc<NotificationSubscriber>) -> bool {
         let inboxes = locked(&self.inboxes);
         inboxes.iter().any(|inbox| !Arc::ptr_eq(inbox, but) && inbox.interest.uris.iter().any(|wanted| wanted == uri))
     }
 
     /// Returns the subscriber whose stream has this id.
-    pub fn listening(&self, id: u64) -> Option<Arc<Inbox>> {
+    pub fn listening(&self, id: u64) -> Option<Arc<NotificationSubscriber>> {
         let inboxes = locked(&self.inboxes);
         inboxes.iter().find(|inbox| inbox.news().listen == Some(id)).cloned()
     }
@@ -153,15 +153,15 @@ impl Bulletin {
     }
 
     /// Dispatches a notification about a change to the interested subscribers.
-    pub fn post(&self, era: Era, method: &str, params: Option<&Raw>) -> Posted {
-        let Some(change) = self.read(method, params) else { return Posted::Other };
+    pub fn post(&self, era: Era, method: &str, params: Option<&RawJson>) -> DispatchOutcome {
+        let Some(change) = self.read(method, params) else { return DispatchOutcome::Other };
         if let Change::PageDone(elicitation) = &change {
             // The notification often arrives before a call waits for the page.
             let mut pages = locked(&self.pages);
             if pages.len() < MOST_PAGES || pages.contains_key(elicitation) {
                 pages.entry(elicitation.clone()).or_default().send_replace(true);
             }
-            return Posted::Heard;
+            return DispatchOutcome::Heard;
         }
         let to = match era {
             Era::Handshake => self.interested(&change),
@@ -175,7 +175,7 @@ impl Bulletin {
                 match id.and_then(|id| self.listening(id)) {
                     // Notifications before the acknowledgement are not part of the subscription.
                     Some(inbox) if answers || (inbox.is_open() && change.concerns(&inbox.interest)) => vec![inbox],
-                    _ => return Posted::Stray,
+                    _ => return DispatchOutcome::Stray,
                 }
             }
         };
@@ -184,10 +184,10 @@ impl Bulletin {
             inbox.news().note(&change);
             inbox.arrived.notify_one();
         }
-        Posted::Heard
+        DispatchOutcome::Heard
     }
 
-    fn read(&self, method: &str, params: Option<&Raw>) -> Option<Change> {
+    fn read(&self, method: &str, params: Option<&RawJson>) -> Option<Change> {
         #[derive(serde::Deserialize)]
         #[serde(rename_all = "camelCase")]
         struct Names {
@@ -214,7 +214,7 @@ impl Bulletin {
         })
     }
 
-    fn interested(&self, change: &Change) -> Vec<Arc<Inbox>> {
+    fn interested(&self, change: &Change) -> Vec<Arc<NotificationSubscriber>> {
         let inboxes = locked(&self.inboxes);
         inboxes.iter().filter(|inbox| change.concerns(&inbox.interest)).cloned().collect()
     }
@@ -259,7 +259,7 @@ impl Change {
     }
 }
 
-impl Inbox {
+impl NotificationSubscriber {
     pub fn interest(&self) -> &Interest {
         &self.interest
     }

@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use tokio::time::Instant;
-use wharf_wire::{CacheHint, CacheScope, Raw};
+use wharf_wire::{CacheHint, CacheScope, RawJson};
 
 /// Maximum number of cached results, and maximum of their total bytes.
 const MOST_ENTRIES: usize = 512;
@@ -13,7 +13,7 @@ const MOST_BYTES: usize = 4 << 20;
 /// Cached results of one server. Connections to the same server may share a cache: private results are separated by the
 /// authorization of each connection.
 #[derive(Default)]
-pub struct Cache {
+pub struct ResultCache {
     kept: Mutex<Kept>,
 }
 
@@ -31,29 +31,29 @@ pub(crate) struct Key {
     pub method: &'static str,
     pub target: Option<String>,
     /// Authorization the result belongs to. `None` for a public result.
-    owner: Option<Authorization>,
+    owner: Option<AuthorizationId>,
 }
 
 /// Identifies the authorization of a connection. Differs between access tokens and never contains the token itself.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Hash)]
-pub struct Authorization(pub String);
+pub struct AuthorizationId(pub String);
 
 /// Arguments of a cache lookup or insertion.
 #[derive(Clone, Copy)]
 pub(crate) struct Place<'a> {
     pub method: &'static str,
     pub target: Option<&'a str>,
-    pub who: &'a Authorization,
+    pub who: &'a AuthorizationId,
 }
 
 struct Entry {
-    result: Raw,
+    result: RawJson,
     until: Instant,
 }
 
-impl Cache {
+impl ResultCache {
     /// Returns a result that is still fresh.
-    pub(crate) fn find(&self, Place { method, target, who }: Place<'_>) -> Option<Raw> {
+    pub(crate) fn find(&self, Place { method, target, who }: Place<'_>) -> Option<RawJson> {
         let now = Instant::now();
         let mut kept = self.kept();
         for owner in [Some(who.clone()), None] {
@@ -73,7 +73,7 @@ impl Cache {
     }
 
     /// Caches a result as its hint allows, unless the cache was invalidated after `changes` was read.
-    pub(crate) fn keep(&self, place: Place<'_>, changes: u64, result: &Raw) {
+    pub(crate) fn keep(&self, place: Place<'_>, changes: u64, result: &RawJson) {
         let Place { method, target, who } = place;
         let hint = CacheHint::of(result);
         let size = result.as_bytes().len();
@@ -90,7 +90,7 @@ impl Cache {
         kept.make_room(size, now);
         kept.bytes += size;
         // Copy: the result may be a small slice of a large message.
-        let result = Raw::known(result.as_bytes().to_vec());
+        let result = RawJson::known(result.as_bytes().to_vec());
         kept.entries.insert(key, Entry { result, until: now + hint.ttl });
     }
 
@@ -162,20 +162,20 @@ mod tests {
     use super::*;
     use std::time::Duration;
 
-    fn keep(cache: &Cache, target: &str, who: &str, text: &str) {
-        let who = Authorization(who.to_owned());
+    fn keep(cache: &ResultCache, target: &str, who: &str, text: &str) {
+        let who = AuthorizationId(who.to_owned());
         let place = Place { method: "resources/read", target: Some(target), who: &who };
-        cache.keep(place, cache.changes(), &Raw::parse(text.to_owned()).unwrap());
+        cache.keep(place, cache.changes(), &RawJson::parse(text.to_owned()).unwrap());
     }
 
-    fn finds(cache: &Cache, target: &str, who: &str) -> bool {
-        let who = Authorization(who.to_owned());
+    fn finds(cache: &ResultCache, target: &str, who: &str) -> bool {
+        let who = AuthorizationId(who.to_owned());
         cache.find(Place { method: "resources/read", target: Some(target), who: &who }).is_some()
     }
 
     #[tokio::test(start_paused = true)]
     async fn what_is_private_is_found_by_its_owner_only_and_in_time() {
-        let cache = Cache::default();
+        let cache = ResultCache::default();
         keep(&cache, "a:1", "a", r#"{"ttlMs":1000}"#);
         keep(&cache, "a:2", "a", r#"{"ttlMs":1000,"cacheScope":"public"}"#);
         assert!(finds(&cache, "a:1", "a") && !finds(&cache, "a:1", "b") && finds(&cache, "a:2", "b"));
@@ -187,7 +187,7 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn a_change_makes_stale_what_it_touches() {
-        let cache = Cache::default();
+        let cache = ResultCache::default();
         for target in ["file:///a/b", "file:///a", "file:///ab"] {
             keep(&cache, target, "a", r#"{"ttlMs":1000}"#);
         }
@@ -200,23 +200,23 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn what_was_asked_for_before_a_change_is_not_kept() {
-        let cache = Cache::default();
-        let who = Authorization::default();
+        let cache = ResultCache::default();
+        let who = AuthorizationId::default();
         let place = Place { method: "tools/list", target: None, who: &who };
-        let result = Raw::parse(r#"{"ttlMs":1000}"#).unwrap();
+        let result = RawJson::parse(r#"{"ttlMs":1000}"#).unwrap();
         let asked = cache.changes();
         cache.forget("tools/list");
         cache.keep(place, asked, &result);
         assert!(cache.find(place).is_none());
         cache.keep(place, cache.changes(), &result);
         assert!(cache.find(place).is_some());
-        cache.keep(place, cache.changes(), &Raw::empty_object());
+        cache.keep(place, cache.changes(), &RawJson::empty_object());
         assert!(cache.find(place).is_none(), "a newer one that may not be kept takes the older one's place");
     }
 
     #[tokio::test(start_paused = true)]
     async fn it_does_not_grow_for_ever() {
-        let cache = Cache::default();
+        let cache = ResultCache::default();
         for n in 0..2000 {
             keep(&cache, &n.to_string(), "a", r#"{"ttlMs":1000}"#);
         }

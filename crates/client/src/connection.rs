@@ -4,21 +4,21 @@ use std::sync::Arc;
 
 use wharf_spec::Redactor;
 use wharf_wire::{
-    Completion, Era, Implementation, LogLevel, PromptDefinition, PromptResult, Raw, ReadResult, Reference, Resource,
-    ResourceTemplate, Revision, ServerCapabilities, ToolDefinition, ToolResult, View, members, mirror_key,
+    Completion, Era, Implementation, LogLevel, PromptDefinition, PromptResult, RawJson, ReadResult, Reference,
+    Resource, ResourceTemplate, Revision, ServerCapabilities, ToolDefinition, ToolResult, View, members, mirror_key,
 };
 
 use crate::budget::ServerBudget;
-use crate::cache::{Authorization, Place};
-use crate::counters::Counters;
+use crate::cache::{AuthorizationId, Place};
+use crate::counters::ConnectionCounters;
 use crate::engine::{Answer, Effect, ResultKind};
 use crate::era::Manners;
-use crate::error::{CallError, Gone, GoneCause};
-use crate::flow::mirror::{self, Mirror};
-use crate::flow::{ListKind, Listing, Rereads, WhenTask, list, settle};
+use crate::error::{CallError, DisconnectCause, Gone};
+use crate::flow::mirror::{self, HeaderParamTable};
+use crate::flow::{ListKind, Listing, ReadRetryBudget, TaskHandling, list, settle};
 use crate::limits::Limits;
 use crate::options::CallOptions;
-use crate::request::{Outgoing, is_plain, members_without_meta};
+use crate::request::{OutgoingRequest, is_plain, members_without_meta};
 use crate::trace::ConnectTrace;
 use crate::transport::memory::WorkersHealth;
 use crate::transport::{Open, ServerProcess, Transport};
@@ -40,10 +40,10 @@ pub(crate) struct Inner {
     pub limits: Limits,
     /// Memory budget for the lists of this server.
     pub lists: ServerBudget,
-    pub authorization: Authorization,
+    pub authorization: AuthorizationId,
     /// Tool arguments that are repeated as headers, on a link that supports headers.
-    pub mirror: Option<Mirror>,
-    pub rereads: Rereads,
+    pub mirror: Option<HeaderParamTable>,
+    pub rereads: ReadRetryBudget,
 }
 
 /// Properties of a server that is ready.
@@ -68,7 +68,7 @@ pub struct ServerFacts {
 
 /// Request metadata that HTTP repeats in headers.
 #[derive(Default)]
-struct Labels {
+struct RequestLabels {
     name: Option<String>,
     mirrored: Vec<(String, String)>,
 }
@@ -115,7 +115,7 @@ impl Connection {
     }
 
     /// Returns the counters of anomalies so far.
-    pub fn counters(&self) -> Counters {
+    pub fn counters(&self) -> ConnectionCounters {
         let (mut counters, desk) = (self.inner.open.engine.tally.snapshot(), self.inner.manners.desk.counters());
         counters.turned_away += desk.turned_away;
         counters.oversized += desk.oversized;
@@ -141,7 +141,7 @@ impl Connection {
     pub async fn gone(&self) -> Arc<Gone> {
         match self.inner.open.engine.gone().await {
             CallError::ServerGone(gone) | CallError::OutcomeUnknown(gone) => gone,
-            _ => Arc::new(Gone::because(GoneCause::Stopped)),
+            _ => Arc::new(Gone::because(DisconnectCause::Stopped)),
         }
     }
 
@@ -167,7 +167,12 @@ impl Connection {
     /// # Cancel safety
     ///
     /// Dropping the future cancels the call.
-    pub async fn call_tool(&self, name: &str, arguments: &Raw, options: CallOptions) -> Result<ToolResult, CallError> {
+    pub async fn call_tool(
+        &self,
+        name: &str,
+        arguments: &RawJson,
+        options: CallOptions,
+    ) -> Result<ToolResult, CallError> {
         self.view(self.call_tool_raw(name, arguments, options).await?)
     }
 
@@ -176,9 +181,14 @@ impl Connection {
     /// # Cancel safety
     ///
     /// Dropping the future cancels the call.
-    pub async fn call_tool_raw(&self, name: &str, arguments: &Raw, options: CallOptions) -> Result<Answer, CallError> {
+    pub async fn call_tool_raw(
+        &self,
+        name: &str,
+        arguments: &RawJson,
+        options: CallOptions,
+    ) -> Result<Answer, CallError> {
         self.gate("tools/call")?;
-        Ok(mirror::call(self, name, arguments, options, WhenTask::Follow).await?.answer)
+        Ok(mirror::call(self, name, arguments, options, TaskHandling::Follow).await?.answer)
     }
 
     /// Sends any method with raw params and returns the raw result. Fails without sending if the server has not
@@ -190,7 +200,7 @@ impl Connection {
     pub async fn request(
         &self,
         method: &str,
-        params: Option<&Raw>,
+        params: Option<&RawJson>,
         mut options: CallOptions,
     ) -> Result<Answer, CallError> {
         if !is_plain(method) || method.is_empty() {
@@ -203,16 +213,16 @@ impl Connection {
             None => String::new(),
         };
         let body: &[&[u8]] = if body.is_empty() { &[] } else { &[body.as_bytes()] };
-        let Labels { name, mirrored } = self.labelled(method, params).await?;
-        let outgoing = Outgoing::new(method, body, effect);
-        let outgoing = Outgoing { name: name.as_deref(), mirrored: &mirrored, ..outgoing };
+        let RequestLabels { name, mirrored } = self.labelled(method, params).await?;
+        let outgoing = OutgoingRequest::new(method, body, effect);
+        let outgoing = OutgoingRequest { name: name.as_deref(), mirrored: &mirrored, ..outgoing };
         Ok(settle(self, outgoing, options).await?.answer)
     }
 
     /// Returns the metadata of the params that links with headers repeat outside the message.
-    async fn labelled(&self, method: &str, params: Option<&Raw>) -> Result<Labels, CallError> {
+    async fn labelled(&self, method: &str, params: Option<&RawJson>) -> Result<RequestLabels, CallError> {
         let key = mirror_key(method).filter(|_| self.inner.mirror.is_some());
-        let (Some(key), Some(params)) = (key, params) else { return Ok(Labels::default()) };
+        let (Some(key), Some(params)) = (key, params) else { return Ok(RequestLabels::default()) };
         let bounds = &self.inner.limits.bounds;
         let members = members(params, bounds)?;
         let value = |key: &str| members.iter().find(|(name, _)| name == key).map(|(_, value)| value);
@@ -223,7 +233,7 @@ impl Connection {
             }
             _ => Vec::new(),
         };
-        Ok(Labels { name, mirrored })
+        Ok(RequestLabels { name, mirrored })
     }
 
     /// Returns a fresh cached result or sends the request. `target` is the relevant parameter, as key and value.
@@ -232,7 +242,7 @@ impl Connection {
         method: &'static str,
         target: Option<(&str, &str)>,
         options: CallOptions,
-    ) -> Result<Raw, CallError> {
+    ) -> Result<RawJson, CallError> {
         self.gate(method)?;
         let cache = self.inner.manners.bulletin.cache();
         let place = Place { method, target: target.map(|(_, value)| value), who: &self.inner.authorization };
@@ -244,7 +254,7 @@ impl Connection {
         let body = target.map(|(key, value)| format!(r#""{key}":{}"#, serde_json::Value::from(value)));
         let body = body.iter().map(|body| body.as_bytes()).collect::<Vec<_>>();
         let name = target.and_then(|(key, value)| (mirror_key(method) == Some(key)).then_some(value));
-        let outgoing = Outgoing { name, ..Outgoing::new(method, &body, Effect::Reads) };
+        let outgoing = OutgoingRequest { name, ..OutgoingRequest::new(method, &body, Effect::Reads) };
         let settled = settle(self, outgoing, options).await?;
         // Results that depend on user input are not cacheable (2026-07-28, server/utilities/caching).
         if self.is_stateless() && settled.rounds == 0 && settled.answer.kind == ResultKind::Complete {
@@ -299,7 +309,7 @@ impl Connection {
         let arguments: serde_json::Map<_, _> =
             arguments.iter().map(|(key, value)| (key.clone(), value.clone().into())).collect();
         let params = serde_json::json!({ "name": name, "arguments": arguments });
-        let params = Raw::of(&params).map_err(|error| CallError::Invalid(error.to_string()))?;
+        let params = RawJson::of(&params).map_err(|error| CallError::Invalid(error.to_string()))?;
         let answer = self.request("prompts/get", Some(&params), options).await?;
         self.view(answer)
     }
@@ -323,7 +333,7 @@ impl Connection {
                 known.iter().map(|(key, value)| (key.clone(), value.clone().into())).collect();
             params["context"] = serde_json::json!({ "arguments": known });
         }
-        let params = Raw::of(&params).map_err(|error| CallError::Invalid(error.to_string()))?;
+        let params = RawJson::of(&params).map_err(|error| CallError::Invalid(error.to_string()))?;
         let answer = self.request("completion/complete", Some(&params), CallOptions::default()).await?;
         self.view(answer)
     }
@@ -331,7 +341,7 @@ impl Connection {
     /// Sets the minimum level of log messages on a handshake-era server. In the stateless era every request carries the
     /// level set when connecting.
     pub async fn set_log_level(&self, level: LogLevel) -> Result<(), CallError> {
-        let params = Raw::of(&serde_json::json!({ "level": level.as_str() }));
+        let params = RawJson::of(&serde_json::json!({ "level": level.as_str() }));
         let params = params.map_err(|error| CallError::Invalid(error.to_string()))?;
         self.gate("logging/setLevel")?;
         self.inner.manners.desk.set_level(level);
@@ -377,7 +387,7 @@ impl Connection {
     }
 
     /// Returns the result if the answer is complete.
-    pub(crate) fn complete(&self, answer: Answer) -> Result<Raw, CallError> {
+    pub(crate) fn complete(&self, answer: Answer) -> Result<RawJson, CallError> {
         match answer.kind {
             ResultKind::Complete => Ok(answer.result),
             ResultKind::InputRequired => Err(CallError::Protocol("it asks for input where it may not".to_owned())),

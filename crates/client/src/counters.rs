@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 /// Number of occurrences of each anomaly on a connection.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 #[non_exhaustive]
-pub struct Counters {
+pub struct ConnectionCounters {
     /// Lines of output that are not messages.
     pub noise: u64,
     /// Messages that cannot be used.
@@ -32,7 +32,7 @@ pub struct Counters {
     pub unsent: u64,
 }
 
-/// One of the [`Counters`].
+/// One of the [`ConnectionCounters`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[repr(usize)]
 pub(crate) enum Count {
@@ -85,9 +85,9 @@ impl Tally {
         tracing::warn!(server = %self.server, total, "{what}");
     }
 
-    pub fn snapshot(&self) -> Counters {
+    pub fn snapshot(&self) -> ConnectionCounters {
         let read = |kind: Count| self.counts[kind as usize].load(Ordering::Relaxed);
-        Counters {
+        ConnectionCounters {
             noise: read(Count::Noise),
             broken: read(Count::Broken),
             oversized: read(Count::Oversized),

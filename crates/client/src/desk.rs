@@ -11,15 +11,15 @@ use std::time::Duration;
 use tokio::time::Instant;
 use wharf_spec::{Redactor, Untrusted};
 use wharf_wire::{
-    Bounds, DecodeError, ElicitAnswer, Elicitation, LogLevel, LogMessage, Raw, Revision, SamplingRequest, UrlRequest,
-    View, code,
+    Elicitation, ElicitationResponse, JsonDecodeError, JsonLimits, LogLevel, LogMessage, RawJson, Revision,
+    SamplingRequest, UrlRequest, View, code,
 };
 
 use crate::connection::{SKILLS_EXTENSION, TASKS_EXTENSION};
-use crate::counters::{Count, Counters, Tally};
+use crate::counters::{ConnectionCounters, Count, Tally};
 use crate::engine::{Errand, Refusal};
 use crate::limits::Limits;
-use crate::services::{NotSampled, Pending, Services};
+use crate::services::{ClientServices, Pending, SamplingError};
 use crate::tap::masked_value;
 
 pub(crate) const ELICIT: &str = "elicitation/create";
@@ -36,7 +36,7 @@ pub(crate) struct Desk {
     server: String,
     redactor: Arc<Redactor>,
     tally: Tally,
-    services: Services,
+    services: ClientServices,
     limits: Limits,
     /// Current minimum log level.
     level: Mutex<Option<LogLevel>>,
@@ -45,7 +45,7 @@ pub(crate) struct Desk {
 }
 
 impl Desk {
-    pub fn new(server: String, services: Services, limits: Limits, redactor: Arc<Redactor>) -> Self {
+    pub fn new(server: String, services: ClientServices, limits: Limits, redactor: Arc<Redactor>) -> Self {
         let level = Mutex::new(services.log_level);
         Self { tally: Tally::new(server.clone()), server, redactor, services, limits, level, asked: Mutex::default() }
     }
@@ -61,12 +61,12 @@ impl Desk {
         *self.level.lock().unwrap_or_else(PoisonError::into_inner) = Some(level);
     }
 
-    pub fn services(&self) -> &Services {
+    pub fn services(&self) -> &ClientServices {
         &self.services
     }
 
     /// Returns the counters of declined requests and discarded log messages.
-    pub fn counters(&self) -> Counters {
+    pub fn counters(&self) -> ConnectionCounters {
         self.tally.snapshot()
     }
 
@@ -74,13 +74,13 @@ impl Desk {
         &self.limits
     }
 
-    pub fn bounds(&self) -> &Bounds {
+    pub fn bounds(&self) -> &JsonLimits {
         &self.limits.bounds
     }
 
     /// Returns the client capabilities for this revision, as JSON.
     pub fn capabilities(&self, revision: Revision) -> String {
-        let Services { elicitation, sampling, roots, tasks, skills, .. } = &self.services;
+        let ClientServices { elicitation, sampling, roots, tasks, skills, .. } = &self.services;
         let mut parts: Vec<Cow<'_, str>> = Vec::new();
         if let Some(elicitor) = elicitation.as_ref().filter(|_| revision >= Revision::V2025_06_18) {
             let elicitation = match (elicitor.shows_pages(), revision >= Revision::V2025_11_25) {
@@ -112,7 +112,7 @@ impl Desk {
     /// # Errors
     ///
     /// A refusal if the capability was not declared or the params cannot be decoded.
-    pub fn consider(&self, method: &str, params: Option<Raw>) -> Result<Errand, Refusal> {
+    pub fn consider(&self, method: &str, params: Option<RawJson>) -> Result<Errand, Refusal> {
         let undeclared = || Refusal::new(code::METHOD_NOT_FOUND, "not offered by this client");
         match method {
             ELICIT if self.services.elicitation.is_some() => self.elicit(params),
@@ -120,7 +120,7 @@ impl Desk {
             ROOTS => {
                 let source = self.services.roots.as_ref().ok_or_else(undeclared)?;
                 let roots = serde_json::json!({ "roots": source.roots(&self.server) });
-                let roots = Raw::of(&roots).map_err(|error| Refusal::new(code::INTERNAL, error.to_string()))?;
+                let roots = RawJson::of(&roots).map_err(|error| Refusal::new(code::INTERNAL, error.to_string()))?;
                 Ok(Errand { person: false, work: Box::pin(std::future::ready(Ok(roots))) })
             }
             _ => Err(undeclared()),
@@ -128,7 +128,7 @@ impl Desk {
     }
 
     /// Forwards a log message to the log sink, with the server's secrets removed.
-    pub fn log(&self, params: Option<Raw>) {
+    pub fn log(&self, params: Option<RawJson>) {
         if params.as_ref().is_some_and(|params| params.as_bytes().len() > self.limits.remark) {
             return self.tally.warn(Count::Oversized, "a log message over the size limit was thrown away");
         }
@@ -137,7 +137,7 @@ impl Desk {
             && let Ok(LogMessage { level, logger, data }) = LogMessage::view(params, &self.limits.bounds)
             // Some servers ignore the requested level: the Python SDK 2.3 sends everything.
             && wanted.is_none_or(|wanted| level >= wanted)
-            && let Ok(data) = Raw::parse(masked_value(data.as_bytes(), &self.redactor))
+            && let Ok(data) = RawJson::parse(masked_value(data.as_bytes(), &self.redactor))
         {
             let logger = logger.map(|logger| self.redactor.redact(&logger).into_owned());
             sink.log(&self.server, LogMessage { level, logger, data });
@@ -145,16 +145,16 @@ impl Desk {
     }
 
     /// Asks the user to open a page and returns the answer.
-    pub async fn show_page(&self, page: UrlRequest) -> ElicitAnswer {
+    pub async fn show_page(&self, page: UrlRequest) -> ElicitationResponse {
         let Some(elicitor) = self.services.elicitation.as_ref().filter(|elicitor| elicitor.shows_pages()) else {
-            return ElicitAnswer::Cancel;
+            return ElicitationResponse::Cancel;
         };
         if !self.may_ask() {
-            return ElicitAnswer::Decline;
+            return ElicitationResponse::Decline;
         }
         in_time(self.limits.ask, elicitor.elicit(&self.server, Elicitation::Url(page)))
             .await
-            .unwrap_or(ElicitAnswer::Cancel)
+            .unwrap_or(ElicitationResponse::Cancel)
     }
 
     /// Resolves when the user reports that they are done with the page.
@@ -165,26 +165,26 @@ impl Desk {
         }
     }
 
-    fn elicit(&self, params: Option<Raw>) -> Result<Errand, Refusal> {
+    fn elicit(&self, params: Option<RawJson>) -> Result<Errand, Refusal> {
         let question = read::<Elicitation>(params, self.bounds())?;
         let Some(elicitor) = &self.services.elicitation else { return Err(unreadable(&"not offered")) };
         if matches!(question, Elicitation::Url(_)) && !elicitor.shows_pages() {
             return Err(Refusal::new(code::INVALID_PARAMS, "this client shows forms only, no pages"));
         }
         if !self.may_ask() {
-            let answer = Ok(ElicitAnswer::Decline.to_raw());
+            let answer = Ok(ElicitationResponse::Decline.to_raw());
             return Ok(Errand { person: false, work: Box::pin(std::future::ready(answer)) });
         }
         let asking = elicitor.elicit(&self.server, question.clone());
         let limit = self.limits.ask;
         let work = async move {
-            let answer = in_time(limit, asking).await.unwrap_or(ElicitAnswer::Cancel);
+            let answer = in_time(limit, asking).await.unwrap_or(ElicitationResponse::Cancel);
             Ok(completed(&question, answer).to_raw())
         };
         Ok(Errand { person: true, work: Box::pin(work) })
     }
 
-    fn sample(&self, params: Option<Raw>) -> Result<Errand, Refusal> {
+    fn sample(&self, params: Option<RawJson>) -> Result<Errand, Refusal> {
         let request = read::<SamplingRequest>(params, self.bounds())?;
         let Some(sampler) = &self.services.sampling else { return Err(unreadable(&"not offered")) };
         if request.tools.is_some() && !sampler.uses_tools() {
@@ -198,8 +198,8 @@ impl Desk {
         let work = async move {
             match in_time(limit, sampling).await {
                 Some(Ok(message)) => Ok(message),
-                Some(Err(NotSampled::Failed(why))) => Err(Refusal::new(code::INTERNAL, why)),
-                Some(Err(NotSampled::Declined)) | None => Err(Refusal::new(USER_REJECTED, "declined by the user")),
+                Some(Err(SamplingError::Failed(why))) => Err(Refusal::new(code::INTERNAL, why)),
+                Some(Err(SamplingError::Declined)) | None => Err(Refusal::new(USER_REJECTED, "declined by the user")),
             }
         };
         Ok(Errand { person: true, work: Box::pin(work) })
@@ -224,22 +224,22 @@ impl Desk {
 
 /// Fills in the defaults of an accepted form. Content that does not fit the form is not sent; the answer becomes a
 /// cancellation.
-fn completed(question: &Elicitation, answer: ElicitAnswer) -> ElicitAnswer {
+fn completed(question: &Elicitation, answer: ElicitationResponse) -> ElicitationResponse {
     match (question, answer) {
-        (Elicitation::Form(form), ElicitAnswer::Accept(content)) => {
-            match form.complete(&content.unwrap_or_else(Raw::empty_object)) {
-                Ok(content) => ElicitAnswer::Accept(Some(content)),
-                Err(_) => ElicitAnswer::Cancel,
+        (Elicitation::Form(form), ElicitationResponse::Accept(content)) => {
+            match form.complete(&content.unwrap_or_else(RawJson::empty_object)) {
+                Ok(content) => ElicitationResponse::Accept(Some(content)),
+                Err(_) => ElicitationResponse::Cancel,
             }
         }
-        (Elicitation::Url(_), ElicitAnswer::Accept(_)) => ElicitAnswer::Accept(None),
+        (Elicitation::Url(_), ElicitationResponse::Accept(_)) => ElicitationResponse::Accept(None),
         (_, answer) => answer,
     }
 }
 
-fn read<T: View>(params: Option<Raw>, bounds: &Bounds) -> Result<T, Refusal> {
-    let params = params.unwrap_or_else(Raw::empty_object);
-    T::view(params, bounds).map_err(|error: DecodeError| unreadable(&error))
+fn read<T: View>(params: Option<RawJson>, bounds: &JsonLimits) -> Result<T, Refusal> {
+    let params = params.unwrap_or_else(RawJson::empty_object);
+    T::view(params, bounds).map_err(|error: JsonDecodeError| unreadable(&error))
 }
 
 fn unreadable(error: &dyn std::fmt::Display) -> Refusal {
@@ -270,14 +270,14 @@ mod tests {
     fn a_log_message_arrives_whatever_the_secrets_are() {
         let (logged, mut redactor) = (Arc::new(Logged::default()), Redactor::default());
         ["warning", "logger", "123456"].into_iter().for_each(|secret| redactor.add(secret));
-        let services = Services { logs: Some(logged.clone()), ..Services::default() };
+        let services = ClientServices { logs: Some(logged.clone()), ..ClientServices::default() };
         let desk = Desk::new("s".to_owned(), services, Limits::default(), Arc::new(redactor));
         for params in [
             r#"{"level":"warning","logger":"a logger","data":"a warning"}"#,
             r#"{"level":"warning","data":123456}"#,
             r#"{"level":"warning","data":{"password":"x","n":1}}"#,
         ] {
-            desk.log(Raw::parse(params.as_bytes().to_vec()).ok());
+            desk.log(RawJson::parse(params.as_bytes().to_vec()).ok());
         }
         let expected = [r#"s Warning a *** "a ***""#, r#"s Warning  "***""#, r#"s Warning  {"password":"***","n":1}"#];
         assert_eq!(*logged.0.lock().unwrap(), expected);

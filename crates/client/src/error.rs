@@ -9,14 +9,14 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
-use wharf_net::{NotAuthorized, Remedy};
+use wharf_net::{AuthRecovery, NotAuthorized};
 use wharf_spec::{LaunchRefusal, Untrusted};
-use wharf_wire::{DecodeError, Revision, RpcError, TooComplex, code};
+use wharf_wire::{JsonDecodeError, Revision, RpcError, TooComplex, code};
 
 use crate::budget::BudgetExceeded;
 use crate::trace::ConnectTrace;
 
-pub use gone::{Gone, GoneCause};
+pub use gone::{DisconnectCause, Gone};
 
 /// The reason a call has no result. A tool that reports failure has returned a result and is not an error here.
 #[derive(Debug, Clone, thiserror::Error)]
@@ -34,7 +34,7 @@ pub enum CallError {
         /// Time waited.
         after: Duration,
         /// The timeout that expired.
-        limit: TimeLimit,
+        limit: TimeoutKind,
         /// Possible explanation: output that was not a message, or an error without an id.
         hint: Option<String>,
     },
@@ -131,7 +131,7 @@ impl CallError {
     /// Returns the scope the user would have to grant, if known. Escaped.
     pub fn needs_scope(&self) -> Option<&str> {
         match &self.not_authorized()?.remedy {
-            Remedy::Scope(scope) => Some(scope),
+            AuthRecovery::Scope(scope) => Some(scope),
             _ => None,
         }
     }
@@ -153,18 +153,20 @@ impl CallError {
     }
 }
 
-impl From<DecodeError> for CallError {
-    fn from(error: DecodeError) -> Self {
+impl From<JsonDecodeError> for CallError {
+    fn from(error: JsonDecodeError) -> Self {
         match error {
-            DecodeError::TooComplex(bound) => Self::TooComplex(bound),
-            DecodeError::Shape(error) => Self::Protocol(Untrusted::new(error.to_string()).shortened(300).to_string()),
+            JsonDecodeError::TooComplex(bound) => Self::TooComplex(bound),
+            JsonDecodeError::Shape(error) => {
+                Self::Protocol(Untrusted::new(error.to_string()).shortened(300).to_string())
+            }
         }
     }
 }
 
 /// The timeout of a call that expired.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum TimeLimit {
+pub enum TimeoutKind {
     /// The timeout that progress restarts.
     Idle,
     /// The total timeout, which is never restarted.
@@ -270,7 +272,7 @@ pub enum ConnectCause {
     #[error("the server refused the handshake: {} (code {})", Untrusted::new(.0.message.as_str()).shortened(500), .0.code)]
     Refused(RpcError),
     /// The server and the client have no revision in common; the revisions the server supports.
-    #[error("no revision in common: the server speaks {}, Wharf speaks {} to {}", Versions(.0), Revision::ALL[0], Revision::LATEST_STATELESS)]
+    #[error("no revision in common: the server speaks {}, Wharf speaks {} to {}", RevisionNames(.0), Revision::ALL[0], Revision::LATEST_STATELESS)]
     NoCommonRevision(Vec<String>),
     /// The server's handshake response violates the protocol.
     #[error("the server's handshake breaks the protocol: {0}")]
@@ -285,8 +287,8 @@ impl ConnectCause {
                 matches!(error.raw_os_error(), Some(libc::EAGAIN | libc::EMFILE | libc::ENFILE | libc::ENOMEM))
             }
             Self::Gone(gone) => match &gone.cause {
-                GoneCause::Unreachable { passing, .. } => *passing,
-                GoneCause::NotAuthorized(why) => why.may_pass(),
+                DisconnectCause::Unreachable { passing, .. } => *passing,
+                DisconnectCause::NotAuthorized(why) => why.may_pass(),
                 _ => true,
             },
             Self::TimedOut { .. } => true,
@@ -337,8 +339,8 @@ impl ConnectError {
 /// Reports whether a login would help. The authorizer's reason takes precedence over the status.
 fn wants_login(status: u16, why: Option<&NotAuthorized>) -> bool {
     match why.map(|why| &why.remedy) {
-        Some(Remedy::Login) => true,
-        Some(Remedy::Scope(_) | Remedy::Waiting) => false,
+        Some(AuthRecovery::Login) => true,
+        Some(AuthRecovery::Scope(_) | AuthRecovery::Waiting) => false,
         _ => status == 401,
     }
 }
@@ -355,7 +357,7 @@ impl fmt::Display for TurnedAway<'_> {
         match (status, why) {
             (401, None) => f.write_str("the server answered HTTP 401: it wants a login"),
             (_, None) => write!(f, "the server answered HTTP {status}: it does not allow this"),
-            (_, Some(why @ NotAuthorized { remedy: Remedy::Scope(scope), .. })) => {
+            (_, Some(why @ NotAuthorized { remedy: AuthRecovery::Scope(scope), .. })) => {
                 write!(f, "the server wants a login that covers `{scope}` (HTTP {status}){}", Because(why))
             }
             (401, Some(why)) => write!(f, "the server wants a login (HTTP 401){}", Because(why)),
@@ -408,9 +410,9 @@ impl fmt::Display for Hint<'_> {
     }
 }
 
-struct Versions<'a>(&'a [String]);
+struct RevisionNames<'a>(&'a [String]);
 
-impl fmt::Display for Versions<'_> {
+impl fmt::Display for RevisionNames<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         if self.0.is_empty() {
             return f.write_str("none it names");

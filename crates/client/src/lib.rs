@@ -30,12 +30,12 @@ mod trace;
 mod transport;
 
 pub use budget::{BudgetExceeded, BudgetScope, ByteBudget};
-pub use cache::{Authorization, Cache};
-pub use connect::{Verdicts, connect, connect_http, connect_local, connect_to};
+pub use cache::{AuthorizationId, ResultCache};
+pub use connect::{TransportCache, connect, connect_http, connect_local, connect_to};
 pub use connection::{Connection, ServerFacts};
-pub use counters::Counters;
+pub use counters::ConnectionCounters;
 pub use engine::{Answer, ResultKind};
-pub use error::{CallError, ConnectCause, ConnectError, Gone, GoneCause, TimeLimit};
+pub use error::{CallError, ConnectCause, ConnectError, DisconnectCause, Gone, TimeoutKind};
 pub use flow::{
     Event, Listing, LoadedSkill, Mismatch, SkillContent, SkillError, Started, Subscription, TaskHandle, TaskOptions,
     TaskSink, Withheld, skill_labels,
@@ -43,14 +43,16 @@ pub use flow::{
 pub use limits::Limits;
 pub use local::{ClosureServer, ToolCall, ToolReply};
 pub use low_priority::LowPriorityThread;
-pub use options::{CallOptions, ConnectOptions, Inputs, Negotiation, Observer, ProgressSink, StepSink};
+pub use options::{
+    CallOptions, ConnectOptions, InputHandling, Negotiation, NotificationObserver, ProgressSink, StepSink,
+};
 pub use process_log::{ProcessLog, ProcessNote};
-pub use services::{Elicitor, LogSink, NotSampled, Pending, RootsSource, Sampler, Services};
-pub use tap::{Direction, Passing, Tap};
+pub use services::{ClientServices, Elicitor, LogSink, Pending, RootsSource, Sampler, SamplingError};
+pub use tap::{Direction, Tap, TappedMessage};
 pub use trace::{ConnectTrace, Step, StepOutcome};
-pub use transport::memory::{Incoming, LocalServer, Outbox, Panicked, ServerEnd, Workers, WorkersHealth};
+pub use transport::memory::{HandlerPanic, Incoming, LocalServer, Outbox, ServerEnd, Workers, WorkersHealth};
 pub use transport::{ServerProcess, Transport};
 pub use wharf_guard as guard;
 pub use wharf_guard::{Containment, Exit, GuardProgram, return_large_memory};
 /// Authorization of HTTP requests, re-exported from `wharf_net`.
-pub use wharf_net::{Authorizer, NotAuthorized, Remedy};
+pub use wharf_net::{AuthRecovery, Authorizer, NotAuthorized};

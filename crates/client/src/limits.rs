@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use wharf_wire::Bounds;
+use wharf_wire::JsonLimits;
 
 use crate::budget::ByteBudget;
 
@@ -28,7 +28,7 @@ pub struct Limits {
     /// Maximum calls in flight at once.
     pub in_flight: usize,
     /// Structural bounds of decoded JSON.
-    pub bounds: Bounds,
+    pub bounds: JsonLimits,
     /// Maximum bytes of one stderr line. Longer lines are cut.
     pub stderr_line: usize,
     /// Maximum bytes of stderr held in memory.
@@ -112,7 +112,7 @@ impl Default for Limits {
             discard: 256 << 20,
             queued: 32 << 20,
             in_flight: 16_384,
-            bounds: Bounds::default(),
+            bounds: JsonLimits::default(),
             stderr_line: 64 << 10,
             stderr_kept: 256 << 10,
             pages: 100,

@@ -5,13 +5,13 @@ use std::time::Duration;
 
 use wharf_net::Authorizer;
 use wharf_spec::Surroundings;
-use wharf_wire::{Progress, Raw};
+use wharf_wire::{Progress, RawJson};
 
-use crate::cache::{Authorization, Cache};
-use crate::connect::Verdicts;
+use crate::cache::{AuthorizationId, ResultCache};
+use crate::connect::TransportCache;
 use crate::limits::Limits;
 use crate::process_log::ProcessLog;
-use crate::services::Services;
+use crate::services::ClientServices;
 use crate::tap::Tap;
 use crate::trace::Step;
 use wharf_guard::GuardProgram;
@@ -25,9 +25,9 @@ pub type ProgressSink = Arc<dyn Fn(Progress) + Send + Sync>;
 pub type StepSink = Arc<dyn Fn(&Step) + Send + Sync>;
 
 /// Receives notifications from the server. Called on the connection's own task: it must return at once.
-pub trait Observer: Send + Sync {
+pub trait NotificationObserver: Send + Sync {
     /// Handles a notification that belongs to no call.
-    fn notification(&self, method: &str, params: Option<&Raw>);
+    fn notification(&self, method: &str, params: Option<&RawJson>);
 }
 
 /// The way to determine the revision of a server.
@@ -59,19 +59,19 @@ pub struct ConnectOptions {
     /// Receives stderr lines and the start and end of the process.
     pub process_log: Option<Arc<dyn ProcessLog>>,
     /// Receives notifications.
-    pub observer: Option<Arc<dyn Observer>>,
+    pub observer: Option<Arc<dyn NotificationObserver>>,
     /// Receives each step of connecting when it ends.
     pub on_step: Option<StepSink>,
     /// Handlers for requests from the server.
-    pub services: Services,
+    pub services: ClientServices,
     /// Cache of results, if shared with other connections to the same server.
-    pub cache: Option<Arc<Cache>>,
+    pub cache: Option<Arc<ResultCache>>,
     /// Provides credentials for an HTTP server, unless its own headers or its address contain them.
     pub authorizer: Option<Arc<dyn Authorizer>>,
     /// Identifies the authorization in use, which separates private cached results.
-    pub authorization: Authorization,
+    pub authorization: AuthorizationId,
     /// Cache of detected transports, if shared with other connections.
-    pub verdicts: Option<Arc<Verdicts>>,
+    pub verdicts: Option<Arc<TransportCache>>,
 }
 
 /// Options of one call.
@@ -85,16 +85,16 @@ pub struct CallOptions {
     /// Requests progress from the server and receives it.
     pub progress: Option<ProgressSink>,
     /// Members added to the request's `_meta`, an object. Members required by the protocol come first.
-    pub meta: Option<Raw>,
+    pub meta: Option<RawJson>,
     /// Handling of input requests during the call.
-    pub inputs: Inputs,
+    pub inputs: InputHandling,
     /// Bypasses the cache when reading.
     pub fresh: bool,
 }
 
 /// Handling of input that a server requests before it returns a result (2026-07-28).
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub enum Inputs {
+pub enum InputHandling {
     /// The connection's services answer, and the call continues.
     #[default]
     Answer,

@@ -3,11 +3,11 @@
 use std::borrow::Cow;
 use std::time::Duration;
 
-use wharf_wire::{Bounds, Era, Raw, Revision, members};
+use wharf_wire::{Era, JsonLimits, RawJson, Revision, members};
 
 use crate::connection::Connection;
 use crate::desk::Desk;
-use crate::engine::{Call, Effect, Request, Reserved, Subject, WhenDropped};
+use crate::engine::{Call, DropAction, Effect, Request, ReservedCall, Subject};
 use crate::error::CallError;
 use crate::options::CallOptions;
 
@@ -20,20 +20,20 @@ const FOR_EVER: Duration = Duration::from_secs(86_400 * 365);
 
 /// A request to send. Its params are given as fragments of the text between the braces.
 #[derive(Clone, Copy)]
-pub(crate) struct Outgoing<'a> {
+pub(crate) struct OutgoingRequest<'a> {
     pub method: &'a str,
     pub members: &'a [&'a [u8]],
     pub effect: Effect,
-    pub when_dropped: WhenDropped,
+    pub when_dropped: DropAction,
     /// The tool, prompt, resource or task named in the params, if any.
     pub name: Option<&'a str>,
     /// Arguments repeated in headers, by header name.
     pub mirrored: &'a [(String, String)],
 }
 
-impl<'a> Outgoing<'a> {
+impl<'a> OutgoingRequest<'a> {
     pub fn new(method: &'a str, members: &'a [&'a [u8]], effect: Effect) -> Self {
-        Self { method, members, effect, when_dropped: WhenDropped::Withdraw, name: None, mirrored: &[] }
+        Self { method, members, effect, when_dropped: DropAction::Withdraw, name: None, mirrored: &[] }
     }
 
     /// Sets the name of the request's target.
@@ -55,7 +55,7 @@ pub(crate) fn constant_meta(revision: Revision, desk: &Desk) -> String {
 }
 
 /// Returns a tool's name, escaped for use inside JSON quotes.
-pub(crate) fn tool_name<'a>(name: &'a str, arguments: &Raw) -> Result<Cow<'a, str>, CallError> {
+pub(crate) fn tool_name<'a>(name: &'a str, arguments: &RawJson) -> Result<Cow<'a, str>, CallError> {
     if !arguments.is_object() {
         return Err(CallError::Invalid("the arguments of a tool are a JSON object".to_owned()));
     }
@@ -67,14 +67,14 @@ pub(crate) fn tool_name<'a>(name: &'a str, arguments: &Raw) -> Result<Cow<'a, st
 }
 
 /// Returns the params of a tool call.
-pub(crate) fn tool_members<'a>(name: &'a str, arguments: &'a Raw) -> [&'a [u8]; 4] {
+pub(crate) fn tool_members<'a>(name: &'a str, arguments: &'a RawJson) -> [&'a [u8]; 4] {
     [b"\"name\":\"", name.as_bytes(), b"\",\"arguments\":", arguments.as_bytes()]
 }
 
 /// Returns the members of the params as text. Moves a `_meta` member to the options.
 pub(crate) fn members_without_meta(
-    params: &Raw,
-    bounds: &Bounds,
+    params: &RawJson,
+    bounds: &JsonLimits,
     options: &mut CallOptions,
 ) -> Result<String, CallError> {
     let invalid = |error: &dyn std::fmt::Display| CallError::Invalid(format!("the parameters: {error}"));
@@ -100,7 +100,12 @@ pub(crate) fn members_without_meta(
 
 impl Connection {
     /// Sends a request, with `more` members after its own.
-    pub(crate) fn send(&self, outgoing: Outgoing<'_>, more: &str, options: &CallOptions) -> Result<Call, CallError> {
+    pub(crate) fn send(
+        &self,
+        outgoing: OutgoingRequest<'_>,
+        more: &str,
+        options: &CallOptions,
+    ) -> Result<Call, CallError> {
         let limits = self.limits();
         // Validated before the call gets an id: an invalid request is not a call.
         let extra = options.meta.as_ref().map(|meta| extra_meta(meta, &limits.bounds)).transpose()?;
@@ -120,7 +125,11 @@ impl Connection {
     }
 
     /// Sends a request without a timeout. Passes its id to `before` before sending.
-    pub(crate) fn send_endless(&self, outgoing: Outgoing<'_>, before: impl FnOnce(u64)) -> Result<Call, CallError> {
+    pub(crate) fn send_endless(
+        &self,
+        outgoing: OutgoingRequest<'_>,
+        before: impl FnOnce(u64),
+    ) -> Result<Call, CallError> {
         let reserved = self.inner().open.engine.reserve(Request {
             timeout: FOR_EVER,
             timeout_max: FOR_EVER,
@@ -134,8 +143,8 @@ impl Connection {
 
     fn send_reserved(
         &self,
-        reserved: Reserved,
-        outgoing: Outgoing<'_>,
+        reserved: ReservedCall,
+        outgoing: OutgoingRequest<'_>,
         more: &str,
         Meta { extra, with_progress }: Meta<'_>,
     ) -> Result<Call, CallError> {
@@ -181,7 +190,7 @@ struct Meta<'a> {
 }
 
 /// Returns the members of a caller's `_meta`, without the braces. Members set by the connection are rejected.
-fn extra_meta<'a>(meta: &'a Raw, bounds: &Bounds) -> Result<&'a [u8], CallError> {
+fn extra_meta<'a>(meta: &'a RawJson, bounds: &JsonLimits) -> Result<&'a [u8], CallError> {
     let invalid = |what: String| CallError::Invalid(format!("`_meta`: {what}"));
     for (key, _) in members(meta, bounds).map_err(|error| invalid(error.to_string()))? {
         let ours = key == "progressToken"

@@ -6,7 +6,7 @@
 use std::pin::Pin;
 use std::sync::Arc;
 
-use wharf_wire::{ElicitAnswer, Elicitation, LogLevel, LogMessage, Raw, Root, SamplingRequest, UrlRequest};
+use wharf_wire::{Elicitation, ElicitationResponse, LogLevel, LogMessage, RawJson, Root, SamplingRequest, UrlRequest};
 
 /// A boxed future. Dropped when its result is no longer needed.
 pub type Pending<T> = Pin<Box<dyn Future<Output = T> + Send>>;
@@ -20,7 +20,7 @@ pub trait Elicitor: Send + Sync {
 
     /// Asks the user. The content of an accepted form fits the form; defaults are filled in for omitted fields.
     /// Accepting a page is consent to open it, nothing more.
-    fn elicit(&self, server: &str, question: Elicitation) -> Pending<ElicitAnswer>;
+    fn elicit(&self, server: &str, question: Elicitation) -> Pending<ElicitationResponse>;
 
     /// Resolves when the user reports that a page is done, before or instead of the server's notification. Never
     /// resolves by default.
@@ -41,13 +41,13 @@ pub trait Sampler: Send + Sync {
     ///
     /// # Errors
     ///
-    /// [`NotSampled`] if the user declines or the model fails.
-    fn sample(&self, server: &str, request: SamplingRequest) -> Pending<Result<Raw, NotSampled>>;
+    /// [`SamplingError`] if the user declines or the model fails.
+    fn sample(&self, server: &str, request: SamplingRequest) -> Pending<Result<RawJson, SamplingError>>;
 }
 
 /// The reason sampling produced no result.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum NotSampled {
+pub enum SamplingError {
     /// The user declined.
     Declined,
     /// Sampling failed; the message is sent to the server.
@@ -69,7 +69,7 @@ pub trait LogSink: Send + Sync {
 /// The services a host provides to its servers. None by default.
 #[derive(Clone, Default)]
 #[non_exhaustive]
-pub struct Services {
+pub struct ClientServices {
     /// Asks the user.
     pub elicitation: Option<Arc<dyn Elicitor>>,
     /// Uses a model.
@@ -86,7 +86,7 @@ pub struct Services {
     pub skills: bool,
 }
 
-impl Services {
+impl ClientServices {
     /// Sets the elicitor.
     #[must_use]
     pub fn elicitation(mut self, elicitor: impl Elicitor + 'static) -> Self {

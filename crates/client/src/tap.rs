@@ -22,14 +22,14 @@ pub enum Direction {
 /// Observes every message with its server, direction and time: `--debug`, traces and recordings are taps.
 ///
 /// Called where the message is sent or received: it must return at once. A tap that displays messages must use
-/// [`Passing::masked`] and escape the output.
+/// [`TappedMessage::masked`] and escape the output.
 pub trait Tap: Send + Sync {
     /// Handles one message.
-    fn message(&self, passing: &Passing<'_>);
+    fn message(&self, passing: &TappedMessage<'_>);
 }
 
 /// An observed message.
-pub struct Passing<'a> {
+pub struct TappedMessage<'a> {
     /// Configured name of the server.
     pub server: &'a str,
     /// Direction of the message.
@@ -41,7 +41,7 @@ pub struct Passing<'a> {
     redactor: &'a Redactor,
 }
 
-impl Passing<'_> {
+impl TappedMessage<'_> {
     /// Returns the message with the server's secrets and the values of members such as `password` replaced.
     ///
     /// JSON input stays valid JSON.
@@ -52,13 +52,13 @@ impl Passing<'_> {
 
 /// The name, redactor and tap of a connection.
 #[derive(Clone, Default)]
-pub(crate) struct Onlooker {
+pub(crate) struct WireObserver {
     pub server: String,
     pub redactor: Arc<Redactor>,
     pub tap: Option<Arc<dyn Tap>>,
 }
 
-impl Onlooker {
+impl WireObserver {
     /// Reports whether there is a tap.
     pub fn is_there(&self) -> bool {
         self.tap.is_some()
@@ -67,7 +67,7 @@ impl Onlooker {
     pub fn see(&self, direction: Direction, bytes: &[u8]) {
         let Self { server, redactor, tap } = self;
         if let Some(tap) = tap {
-            tap.message(&Passing { server, direction, at: SystemTime::now(), bytes, redactor });
+            tap.message(&TappedMessage { server, direction, at: SystemTime::now(), bytes, redactor });
         }
     }
 }

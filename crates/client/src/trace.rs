@@ -52,14 +52,14 @@ impl ConnectTrace {
 }
 
 /// Records a trace while connecting.
-pub(crate) struct Tracer {
+pub(crate) struct TraceRecorder {
     trace: ConnectTrace,
     began: Instant,
     on_step: Option<StepSink>,
     redactor: Arc<Redactor>,
 }
 
-impl Tracer {
+impl TraceRecorder {
     pub fn new(on_step: Option<StepSink>, redactor: Arc<Redactor>) -> Self {
         Self { trace: ConnectTrace::default(), began: Instant::now(), on_step, redactor }
     }
@@ -70,7 +70,7 @@ impl Tracer {
         self.say(name, outcome, detail);
     }
 
-    /// Like [`Tracer::step`], for a detail written by the client, which is not redacted.
+    /// Like [`TraceRecorder::step`], for a detail written by the client, which is not redacted.
     pub fn say(&mut self, name: &'static str, outcome: StepOutcome, detail: impl fmt::Display) {
         let (now, detail) = (Instant::now(), detail.to_string());
         let step = Step { name, outcome, duration: now - self.began, detail };
@@ -101,7 +101,7 @@ mod tests {
     fn secrets_are_taken_out_of_what_was_found_and_not_of_our_words() {
         let mut redactor = Redactor::default();
         redactor.add("handshake");
-        let mut tracer = Tracer::new(None, Arc::new(redactor));
+        let mut tracer = TraceRecorder::new(None, Arc::new(redactor));
         tracer.step("resolve", StepOutcome::Fine, "/bin/handshake");
         tracer.say("probe", StepOutcome::Detour, "trying the handshake");
         let details: Vec<String> = tracer.finish().steps.into_iter().map(|step| step.detail).collect();

@@ -16,7 +16,7 @@ use wharf_client::{CallError, CallOptions, ConnectOptions, Connection, Limits, c
 use wharf_spec::HttpSpec;
 use wharf_testkit::below::{Direction, Endpoint, Fault, FaultProxy, Guest, Moment, Rule, Script, Which};
 use wharf_testkit::oracle::until;
-use wharf_wire::{Era, Raw};
+use wharf_wire::{Era, RawJson};
 
 /// Long enough for anything that is going to happen.
 const SOON: Duration = Duration::from_secs(10);
@@ -78,7 +78,7 @@ impl Bench {
     }
 
     async fn call_within(&self, nonce: &str, limit: Duration) -> Result<(), CallError> {
-        let arguments = Raw::of(&json!({ "nonce": nonce })).unwrap();
+        let arguments = RawJson::of(&json!({ "nonce": nonce })).unwrap();
         let options = CallOptions::default().timeout(limit);
         self.connection.call_tool("note", &arguments, options).await.map(drop)
     }
@@ -243,7 +243,7 @@ async fn a_call_that_nobody_takes_says_so_and_may_be_made_again() {
         let Bench { server, proxy, ledger, connection } = Bench::new(manner).await;
         let before = ledger.lock().unwrap().len();
         drop(proxy);
-        let arguments = Raw::of(&json!({ "nonce": "nobody" })).unwrap();
+        let arguments = RawJson::of(&json!({ "nonce": "nobody" })).unwrap();
         let error = connection.call_tool("note", &arguments, CallOptions::default()).await.unwrap_err();
         assert!(matches!(error, CallError::ServerGone(_)) && error.is_retryable(), "{manner:?}: {error:?}");
         assert!(error.to_string().contains("refused"), "{manner:?}: {error}");

@@ -14,7 +14,7 @@ use wharf_client::{
     Negotiation, Pending, ServerEnd, Workers, connect_http, connect_local,
 };
 use wharf_spec::HttpSpec;
-use wharf_wire::Raw;
+use wharf_wire::RawJson;
 
 const MIB: usize = 1 << 20;
 
@@ -180,12 +180,12 @@ async fn bodies_and_events_are_counted_like_messages() {
     }
 }
 
-async fn call(connection: &Connection) -> Result<Raw, CallError> {
-    let answer = connection.call_tool_raw("t", &Raw::empty_object(), CallOptions::default()).await?;
+async fn call(connection: &Connection) -> Result<RawJson, CallError> {
+    let answer = connection.call_tool_raw("t", &RawJson::empty_object(), CallOptions::default()).await?;
     Ok(answer.result)
 }
 
-fn discarded(outcome: Result<Raw, CallError>) -> BudgetExceeded {
+fn discarded(outcome: Result<RawJson, CallError>) -> BudgetExceeded {
     match outcome {
         Err(CallError::Discarded(exceeded)) => exceeded,
         other => panic!("{other:?}"),

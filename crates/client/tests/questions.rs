@@ -10,10 +10,10 @@ use serde_json::{Value, json};
 use tokio::sync::Notify;
 use tokio::time::Instant;
 use wharf_client::{
-    CallError, CallOptions, ConnectOptions, Connection, Elicitor, LocalServer, Outbox, Pending, ServerEnd, Services,
-    Workers, connect_local,
+    CallError, CallOptions, ClientServices, ConnectOptions, Connection, Elicitor, LocalServer, Outbox, Pending,
+    ServerEnd, Workers, connect_local,
 };
-use wharf_wire::{ElicitAnswer, Elicitation, Interest, Raw};
+use wharf_wire::{Elicitation, ElicitationResponse, Interest, RawJson};
 
 /// A server that is a function from a message to what it does about it.
 struct Scripted<F>(F);
@@ -91,14 +91,14 @@ impl Drop for TellWhenDropped {
 }
 
 impl Elicitor for Thinker {
-    fn elicit(&self, server: &str, _question: Elicitation) -> Pending<ElicitAnswer> {
+    fn elicit(&self, server: &str, _question: Elicitation) -> Pending<ElicitationResponse> {
         assert_eq!(server, "scripted");
         self.asked.fetch_add(1, Ordering::SeqCst);
         let (time, told) = (self.time, TellWhenDropped(Arc::clone(&self.dropped)));
         Box::pin(async move {
             let _told = told;
             tokio::time::sleep(time).await;
-            ElicitAnswer::Accept(None)
+            ElicitationResponse::Accept(None)
         })
     }
 }
@@ -106,13 +106,13 @@ impl Elicitor for Thinker {
 async fn open(person: &Thinker, server: impl FnMut(Value, &Outbox) + Send + 'static) -> Connection {
     let mut options = ConnectOptions::default();
     options.name = "scripted".to_owned();
-    options.services = Services::default().elicitation(person.clone());
+    options.services = ClientServices::default().elicitation(person.clone());
     connect_local(Scripted(server), options).await.unwrap()
 }
 
 async fn call(connection: &Connection, tool: &str) -> Result<String, CallError> {
     let options = CallOptions::default().timeout(Duration::from_secs(5));
-    Ok(connection.call_tool(tool, &Raw::empty_object(), options).await?.raw.get().to_owned())
+    Ok(connection.call_tool(tool, &RawJson::empty_object(), options).await?.raw.get().to_owned())
 }
 
 /// Asks in the middle of the call `ask`, answers `slow` four seconds after it came, and everything else at once.
@@ -326,11 +326,11 @@ async fn a_page_that_two_calls_wait_for_lets_both_go_on() {
         fn shows_pages(&self) -> bool {
             true
         }
-        fn elicit(&self, _server: &str, _question: Elicitation) -> Pending<ElicitAnswer> {
+        fn elicit(&self, _server: &str, _question: Elicitation) -> Pending<ElicitationResponse> {
             let visited = Arc::clone(&self.0);
             Box::pin(async move {
                 visited.notify_one();
-                ElicitAnswer::Accept(None)
+                ElicitationResponse::Accept(None)
             })
         }
     }
@@ -360,7 +360,7 @@ async fn a_page_that_two_calls_wait_for_lets_both_go_on() {
     });
     let mut options = ConnectOptions::default();
     options.name = "scripted".to_owned();
-    options.services = Services::default().elicitation(Visitor(visited));
+    options.services = ClientServices::default().elicitation(Visitor(visited));
     let connection = connect_local(server, options).await.unwrap();
     let began = Instant::now();
     let (first, second) = tokio::join!(call(&connection, "a"), call(&connection, "b"));
@@ -382,8 +382,8 @@ async fn a_call_that_cannot_be_sent_leaves_no_trace() {
     })
     .await;
     let mut options = CallOptions::default();
-    options.meta = Some(Raw::parse(r#"{"progressToken":1}"#).unwrap());
-    let outcome = connection.call_tool("a", &Raw::empty_object(), options).await;
+    options.meta = Some(RawJson::parse(r#"{"progressToken":1}"#).unwrap());
+    let outcome = connection.call_tool("a", &RawJson::empty_object(), options).await;
     assert!(matches!(outcome, Err(CallError::Invalid(_))), "{outcome:?}");
     call(&connection, "a").await.unwrap();
     assert_eq!((saw(&seen, "notifications/cancelled"), saw(&seen, "tools/call")), (0, 1));

@@ -12,10 +12,10 @@ use serde_json::json;
 use serde_json::value::RawValue;
 use tokio::sync::watch;
 use wharf_client::{
-    CallError, CallOptions, ConnectOptions, Connection, Elicitor, Incoming, LocalServer, Outbox, Pending, ServerEnd,
-    Services, Workers, connect_local,
+    CallError, CallOptions, ClientServices, ConnectOptions, Connection, Elicitor, Incoming, LocalServer, Outbox,
+    Pending, ServerEnd, Workers, connect_local,
 };
-use wharf_wire::{ElicitAnswer, Elicitation, Raw};
+use wharf_wire::{Elicitation, ElicitationResponse, RawJson};
 
 /// What one call goes through.
 #[derive(Debug, Clone)]
@@ -82,7 +82,7 @@ async fn play(scripts: Vec<Script>, choices: Vec<Choice>) -> Vec<String> {
     let mut options = ConnectOptions::default();
     options.name = "scripted".to_owned();
     options.limits.asks_per_minute = usize::MAX;
-    options.services = Services::default().elicitation(Parrot { asked: Arc::clone(&asked) });
+    options.services = ClientServices::default().elicitation(Parrot { asked: Arc::clone(&asked) });
     let connection = connect_local(server, options).await.unwrap();
     let calls = scripts
         .iter()
@@ -100,7 +100,7 @@ async fn play(scripts: Vec<Script>, choices: Vec<Choice>) -> Vec<String> {
 type Asked = Arc<watch::Sender<BTreeMap<usize, usize>>>;
 
 async fn one_call(connection: Connection, number: usize, script: Script, asked: Asked) -> Option<String> {
-    let arguments = Raw::parse(format!(r#"{{"call":{number}}}"#)).unwrap();
+    let arguments = RawJson::parse(format!(r#"{{"call":{number}}}"#)).unwrap();
     let call = connection.call_tool("go", &arguments, CallOptions::default());
     let outcome = match script.dropped_after {
         None => call.await,
@@ -130,7 +130,7 @@ struct Parrot {
 }
 
 impl Elicitor for Parrot {
-    fn elicit(&self, _server: &str, question: Elicitation) -> Pending<ElicitAnswer> {
+    fn elicit(&self, _server: &str, question: Elicitation) -> Pending<ElicitationResponse> {
         let asked = Arc::clone(&self.asked);
         Box::pin(async move {
             let message = question.message().to_owned();
@@ -139,7 +139,7 @@ impl Elicitor for Parrot {
             for _ in 0..message.len() % 5 {
                 tokio::task::yield_now().await;
             }
-            ElicitAnswer::Accept(Some(Raw::of(&json!({ "answer": message })).unwrap()))
+            ElicitationResponse::Accept(Some(RawJson::of(&json!({ "answer": message })).unwrap()))
         })
     }
 }

@@ -1,7 +1,7 @@
 //! The user's approvals of project servers, stored on disk.
 //!
 //! An approval applies to one server of one file of one project, and to exactly the content described by
-//! [`Approvable`]. The file is private and outside of every project, so that a project cannot approve itself.
+//! [`ApprovalSubject`]. The file is private and outside of every project, so that a project cannot approve itself.
 
 mod approvable;
 mod entry_points;
@@ -16,9 +16,9 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use serde::{Deserialize, Serialize};
 use wharf_spec::{Fingerprint, LaunchRefusal, Surroundings};
-use wharf_store::{Document, LoadError, Privacy, SaveError, UpdateError};
+use wharf_store::{Document, DocumentLoadError, DocumentPrivacy, DocumentSaveError, DocumentUpdateError};
 
-pub use approvable::{Approvable, ApprovalDigest};
+pub use approvable::{ApprovalDigest, ApprovalSubject};
 
 use crate::Described;
 
@@ -27,7 +27,7 @@ const SCHEMA: u64 = 1;
 
 /// The approvals file. Operations block.
 #[derive(Debug, Clone)]
-pub struct Approvals {
+pub struct ApprovalStore {
     document: Document,
 }
 
@@ -79,10 +79,10 @@ pub enum ApprovalsError {
     },
     /// The file cannot be read.
     #[error(transparent)]
-    Load(#[from] LoadError),
+    Load(#[from] DocumentLoadError),
     /// The file cannot be written.
     #[error(transparent)]
-    Save(SaveError),
+    Save(DocumentSaveError),
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -101,10 +101,10 @@ struct Form {
     approvals: Vec<Record>,
 }
 
-impl Approvals {
+impl ApprovalStore {
     /// Creates a handle for the file at this path. Does not open it.
     pub fn at(path: impl Into<PathBuf>) -> Self {
-        Self { document: Document::at(path, Privacy::Private) }
+        Self { document: Document::at(path, DocumentPrivacy::Private) }
     }
 
     /// Loads all approvals. A missing file contains none.
@@ -114,7 +114,7 @@ impl Approvals {
     }
 
     /// Records an approval of the server in exactly this form. Replaces an earlier one.
-    pub fn approve(&self, key: &ApprovalKey, what: &Approvable, at: SystemTime) -> Result<(), ApprovalsError> {
+    pub fn approve(&self, key: &ApprovalKey, what: &ApprovalSubject, at: SystemTime) -> Result<(), ApprovalsError> {
         let since = at.duration_since(UNIX_EPOCH).unwrap_or(Duration::ZERO);
         let record =
             Record { key: key.clone(), digest: what.digest(), approved_at: since.as_secs(), lines: what.lines() };
@@ -159,7 +159,7 @@ impl Approvals {
         around: &Surroundings,
         program: Option<&Path>,
     ) -> Result<(), LaunchRefusal> {
-        let what = Approvable::of(described, around);
+        let what = ApprovalSubject::of(described, around);
         let approved = self.load().map_err(|error| LaunchRefusal::Unreadable(error.to_string()))?;
         match approved.state(key, what.digest()) {
             ApprovalState::Approved => {}
@@ -188,8 +188,8 @@ impl Approvals {
         });
         match updated {
             Ok(_) => Ok(()),
-            Err(UpdateError::Edit(error)) => Err(error),
-            Err(UpdateError::Save(error)) => Err(ApprovalsError::Save(error)),
+            Err(DocumentUpdateError::Edit(error)) => Err(error),
+            Err(DocumentUpdateError::Save(error)) => Err(ApprovalsError::Save(error)),
         }
     }
 
@@ -248,7 +248,8 @@ impl ApprovalsError {
         match self {
             Self::Damaged { path, .. } => format!("remove it and approve anew: rm {}", path.display()),
             Self::Newer { .. } => "use the newer Wharf that wrote it".to_owned(),
-            Self::Load(LoadError::Unsafe(flaw)) | Self::Save(SaveError::Load(LoadError::Unsafe(flaw))) => flaw.fix(),
+            Self::Load(DocumentLoadError::Unsafe(flaw))
+            | Self::Save(DocumentSaveError::Load(DocumentLoadError::Unsafe(flaw))) => flaw.fix(),
             Self::Load(_) | Self::Save(_) => {
                 "see that you may read and write it, and that the disk has room".to_owned()
             }

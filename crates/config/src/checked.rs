@@ -8,7 +8,7 @@ use std::time::Duration;
 use wharf_spec::Untrusted;
 
 use crate::fields::{Field, Kind};
-use crate::tree::{Member, Node, Position, Value};
+use crate::tree::{Member, Node, TextPosition, Value};
 
 /// The known members of an object, each with a value of the right type.
 pub(crate) struct Checked<'a> {
@@ -25,13 +25,13 @@ pub(crate) struct Checked<'a> {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Fault {
     pub code: &'static str,
-    pub at: Position,
+    pub at: TextPosition,
     pub text: String,
     pub fix: Option<String>,
 }
 
 impl Fault {
-    pub fn new(code: &'static str, at: Position, text: impl Into<String>) -> Self {
+    pub fn new(code: &'static str, at: TextPosition, text: impl Into<String>) -> Self {
         Self { code, at, text: text.into(), fix: None }
     }
 
@@ -86,7 +86,7 @@ impl<'a> Checked<'a> {
         self.found.iter().find(|(field, _)| field.name == name).map(|(_, member)| *member)
     }
 
-    pub fn text(&self, name: &str) -> Option<(&'a str, Position)> {
+    pub fn text(&self, name: &str) -> Option<(&'a str, TextPosition)> {
         let node = &self.member(name)?.node;
         Some((node.text()?, node.at))
     }
@@ -113,7 +113,7 @@ impl<'a> Checked<'a> {
         }
     }
 
-    pub fn texts(&self, name: &str) -> Vec<(&'a str, Position)> {
+    pub fn texts(&self, name: &str) -> Vec<(&'a str, TextPosition)> {
         self.list(name).iter().filter_map(|node| Some((node.text()?, node.at))).collect()
     }
 
@@ -158,7 +158,7 @@ pub(crate) fn number(node: &Node) -> Option<u64> {
 }
 
 /// Returns the position of a type mismatch and a description of the expected type.
-fn misfit(kind: Kind, node: &Node) -> Option<(Position, String)> {
+fn misfit(kind: Kind, node: &Node) -> Option<(TextPosition, String)> {
     let wanted = |fits: bool, wanted: &str| (!fits).then(|| (node.at, format!("{wanted}, but {}", node.value.kind())));
     match kind {
         Kind::Text | Kind::Template => wanted(node.text().is_some(), "a text"),
@@ -200,7 +200,7 @@ fn misfit(kind: Kind, node: &Node) -> Option<(Position, String)> {
     }
 }
 
-fn whole(node: &Node, range: RangeInclusive<u64>) -> Option<(Position, String)> {
+fn whole(node: &Node, range: RangeInclusive<u64>) -> Option<(TextPosition, String)> {
     match number(node) {
         Some(number) if range.contains(&number) => None,
         _ => Some((node.at, format!("a whole number from {} to {}", range.start(), range.end()))),

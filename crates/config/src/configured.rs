@@ -8,7 +8,7 @@ use crate::{ApprovalDigest, EntrySite, Layer, Place, Problem};
 
 /// A value and its location.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Sited<T> {
+pub struct SourcedValue<T> {
     /// The value.
     pub value: T,
     /// Location of the value.
@@ -85,34 +85,34 @@ pub struct Described {
     /// Lifetime of cached results of read-only tools.
     pub keep_results: Option<Duration>,
     /// Unknown keys and their locations.
-    pub unknown: Vec<Sited<String>>,
+    pub unknown: Vec<SourcedValue<String>>,
 }
 
 /// Transport of a server definition.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Reach {
     /// A local server, started as a child process.
-    Stdio(Box<DescribedStdio>),
+    Stdio(Box<StdioDefinition>),
     /// A remote server, reached over HTTP.
-    Http(Box<DescribedHttp>),
+    Http(Box<HttpDefinition>),
 }
 
 /// Definition of a local server.
 #[derive(Debug, Clone, PartialEq)]
 #[non_exhaustive]
-pub struct DescribedStdio {
+pub struct StdioDefinition {
     /// Program to start.
-    pub command: Sited<String>,
+    pub command: SourcedValue<String>,
     /// Arguments.
-    pub args: Vec<Sited<String>>,
+    pub args: Vec<SourcedValue<String>>,
     /// Working directory.
-    pub cwd: Option<Sited<String>>,
+    pub cwd: Option<SourcedValue<String>>,
     /// Variables by name.
-    pub env: Vec<(String, Sited<String>)>,
+    pub env: Vec<(String, SourcedValue<String>)>,
     /// Names of variables inherited from the host's environment.
-    pub env_vars: Vec<Sited<String>>,
+    pub env_vars: Vec<SourcedValue<String>>,
     /// File with further variables.
-    pub env_file: Option<Sited<String>>,
+    pub env_file: Option<SourcedValue<String>>,
     /// Passes on the whole environment.
     pub inherit_env: bool,
 }
@@ -120,19 +120,19 @@ pub struct DescribedStdio {
 /// Definition of a remote server.
 #[derive(Debug, Clone, PartialEq)]
 #[non_exhaustive]
-pub struct DescribedHttp {
+pub struct HttpDefinition {
     /// URL of the server.
-    pub url: Sited<String>,
+    pub url: SourcedValue<String>,
     /// HTTP transport.
     pub form: HttpForm,
     /// Headers by name.
-    pub headers: Vec<(String, Sited<String>)>,
+    pub headers: Vec<(String, SourcedValue<String>)>,
     /// Proxy URL.
-    pub proxy: Option<Sited<String>>,
+    pub proxy: Option<SourcedValue<String>>,
     /// Files of trusted CA certificates.
-    pub ca: Vec<Sited<String>>,
+    pub ca: Vec<SourcedValue<String>>,
     /// File with the client certificate.
-    pub client_cert: Option<Sited<String>>,
+    pub client_cert: Option<SourcedValue<String>>,
     /// Copies arguments into headers where a tool's schema asks for it.
     pub mirror_arguments: bool,
     /// Login settings.
@@ -144,19 +144,19 @@ pub struct DescribedHttp {
 #[non_exhaustive]
 pub struct Oauth {
     /// String values by key, in table order.
-    pub texts: Vec<(&'static str, Sited<String>)>,
+    pub texts: Vec<(&'static str, SourcedValue<String>)>,
     /// Loopback port for the login callback.
     pub callback_port: Option<u16>,
 }
 
 impl Oauth {
     /// Returns the value of a key.
-    pub fn text(&self, name: &str) -> Option<&Sited<String>> {
+    pub fn text(&self, name: &str) -> Option<&SourcedValue<String>> {
         self.texts.iter().find(|(other, _)| *other == name).map(|(_, text)| text)
     }
 
     /// Returns all string values.
-    pub(crate) fn texts(&self) -> impl Iterator<Item = &Sited<String>> {
+    pub(crate) fn texts(&self) -> impl Iterator<Item = &SourcedValue<String>> {
         self.texts.iter().map(|(_, text)| text)
     }
 }

@@ -10,7 +10,7 @@ use crate::checked::Fault;
 use crate::entry::{self, Said};
 use crate::format::{Format, read};
 use crate::tree::Unreadable;
-use crate::{Described, Place, Problem, Severity};
+use crate::{Described, Place, Problem, ProblemSeverity};
 
 /// The result of validating an entry.
 #[derive(Debug, Clone, PartialEq)]
@@ -37,17 +37,17 @@ pub fn describe(name: &ServerName, written: &Map<String, Value>) -> Draft {
     let node = match read(&Value::Object(written.clone()).to_string(), Format::Json) {
         Ok(node) => node,
         Err(Unreadable { at, text }) => {
-            let problems = vec![problem(&Fault::new("unreadable", at, text), Severity::Error)];
+            let problems = vec![problem(&Fault::new("unreadable", at, text), ProblemSeverity::Error)];
             return Draft { described: Err(problems), enabled: true, warnings: Vec::new() };
         }
     };
     let read = entry::read(name.as_str(), &node, &file, true);
-    let bad = |faults: &[Fault]| faults.iter().map(|fault| problem(fault, Severity::Error)).collect();
+    let bad = |faults: &[Fault]| faults.iter().map(|fault| problem(fault, ProblemSeverity::Error)).collect();
     let described = match read.said {
         Said::Server(described) => Ok(*described),
         Said::Bad(faults) => Err(bad(&faults)),
         Said::Off => Err(bad(&[Fault::new("no_transport", node.at, "it says only that it is off")])),
     };
-    let warnings = read.warnings.iter().map(|fault| problem(fault, Severity::Warning)).collect();
+    let warnings = read.warnings.iter().map(|fault| problem(fault, ProblemSeverity::Warning)).collect();
     Draft { described, enabled: read.enabled, warnings }
 }

@@ -7,11 +7,11 @@ use std::time::Duration;
 use wharf_spec::{Backoff, HttpForm, nearest};
 
 use crate::checked::{Checked, Fault, check, number, shown};
-use crate::configured::{Described, DescribedHttp, DescribedStdio, Oauth, Reach, Sited};
+use crate::configured::{Described, HttpDefinition, Oauth, Reach, SourcedValue, StdioDefinition};
 use crate::fields::{BACKOFF, Field, OAUTH, SERVER};
 use crate::place::Place;
 use crate::site::EntrySite;
-use crate::tree::{Node, Position, Value};
+use crate::tree::{Node, TextPosition, Value};
 
 /// Content of an entry.
 pub(crate) enum Said {
@@ -85,7 +85,7 @@ pub(crate) fn unknown(fields: &Checked<'_>, known: &'static [Field]) -> Vec<Faul
 
 struct Reading<'a> {
     id: &'a str,
-    at: Position,
+    at: TextPosition,
     file: &'a Arc<Path>,
     fields: &'a Checked<'a>,
 }
@@ -98,19 +98,19 @@ enum Way {
 }
 
 impl Reading<'_> {
-    fn sited(&self, (text, at): (&str, Position)) -> Sited<String> {
-        Sited { value: text.to_owned(), place: Place { file: Arc::clone(self.file), at } }
+    fn sited(&self, (text, at): (&str, TextPosition)) -> SourcedValue<String> {
+        SourcedValue { value: text.to_owned(), place: Place { file: Arc::clone(self.file), at } }
     }
 
-    fn template(&self, name: &str) -> Option<Sited<String>> {
+    fn template(&self, name: &str) -> Option<SourcedValue<String>> {
         self.fields.text(name).map(|found| self.sited(found))
     }
 
-    fn templates(&self, name: &str) -> Vec<Sited<String>> {
+    fn templates(&self, name: &str) -> Vec<SourcedValue<String>> {
         self.fields.texts(name).into_iter().map(|found| self.sited(found)).collect()
     }
 
-    fn map(&self, name: &str) -> Vec<(String, Sited<String>)> {
+    fn map(&self, name: &str) -> Vec<(String, SourcedValue<String>)> {
         let members = self.fields.map(name).iter();
         members
             .filter_map(|member| Some((member.key.clone(), self.sited((member.node.text()?, member.node.at)))))
@@ -160,7 +160,7 @@ impl Reading<'_> {
         }
     }
 
-    fn named(&self, word: &str, at: Position) -> Result<Way, Fault> {
+    fn named(&self, word: &str, at: TextPosition) -> Result<Way, Fault> {
         Ok(match word {
             "stdio" => Way::Stdio,
             "http" | "streamable-http" | "streamableHttp" | "streamable_http" => Way::Http(HttpForm::Streamable),
@@ -181,14 +181,14 @@ impl Reading<'_> {
         Fault::new("missing_key", self.at, text).fix(format!("add `\"{key}\": \"…\"`"))
     }
 
-    fn stdio(&self) -> Result<DescribedStdio, Fault> {
+    fn stdio(&self) -> Result<StdioDefinition, Fault> {
         let command = self.template("command").ok_or_else(|| self.missing("command", "stdio"))?;
         if command.value.trim().is_empty() {
             return Err(
                 Fault::new("missing_key", command.place.at, "`command` is empty").fix("name the program to start")
             );
         }
-        Ok(DescribedStdio {
+        Ok(StdioDefinition {
             command,
             args: self.templates("args"),
             cwd: self.template("cwd"),
@@ -199,9 +199,9 @@ impl Reading<'_> {
         })
     }
 
-    fn http(&self, form: HttpForm) -> Result<DescribedHttp, Fault> {
+    fn http(&self, form: HttpForm) -> Result<HttpDefinition, Fault> {
         let url = self.template("url").or_else(|| self.template("httpUrl"));
-        Ok(DescribedHttp {
+        Ok(HttpDefinition {
             url: url.ok_or_else(|| self.missing("url", "http"))?,
             form,
             headers: self.map("headers"),

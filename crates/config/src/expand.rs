@@ -37,7 +37,7 @@ pub enum ExpandError {
 
 /// A text after expansion.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Expanded {
+pub(crate) struct ExpandedText {
     pub text: String,
     /// Values that replaced references. Not to be displayed.
     pub taken: Vec<String>,
@@ -89,7 +89,7 @@ impl ExpandError {
 }
 
 /// Sources for the values of references.
-pub(crate) struct References<'a> {
+pub(crate) struct ReferenceSources<'a> {
     pub around: &'a Surroundings,
     pub secrets: &'a SecretSource<'a>,
     /// The project's directory, for texts that may refer to it.
@@ -97,9 +97,9 @@ pub(crate) struct References<'a> {
 }
 
 /// Expands all references in a text.
-pub(crate) fn expand(text: &str, references: &References<'_>) -> Result<Expanded, ExpandError> {
-    let References { around, secrets, project } = references;
-    let mut expanded = Expanded { text: String::with_capacity(text.len()), taken: Vec::new() };
+pub(crate) fn expand(text: &str, references: &ReferenceSources<'_>) -> Result<ExpandedText, ExpandError> {
+    let ReferenceSources { around, secrets, project } = references;
+    let mut expanded = ExpandedText { text: String::with_capacity(text.len()), taken: Vec::new() };
     for part in parts(text) {
         let value = match part {
             Part::Text(text) => {
@@ -225,7 +225,7 @@ mod tests {
         ] {
             let around = around();
             let references =
-                References { around: &around, secrets: &secrets, project: Some(Path::new("/work/project")) };
+                ReferenceSources { around: &around, secrets: &secrets, project: Some(Path::new("/work/project")) };
             let found = expand(text, &references);
             let found = found.as_ref().map(|expanded| expanded.text.as_str()).map_err(ExpandError::code);
             assert_eq!(found, expected, "{text}");

@@ -4,7 +4,7 @@ use std::collections::{HashMap, HashSet};
 use std::path::Path;
 use std::sync::Arc;
 
-use wharf_spec::{BadServerName, ServerName, nearest};
+use wharf_spec::{InvalidServerName, ServerName, nearest};
 
 use crate::checked::{Checked, Fault, check, shown};
 use crate::entry::{self, Entry, Said, backoff};
@@ -12,9 +12,9 @@ use crate::fields::{BACKOFF, FILE, Field, Kind, MCP, RULE, USER};
 use crate::layer::Layer;
 use crate::place::Place;
 use crate::provider::{self, Reading};
-use crate::settings::{RuleText, Settings};
-use crate::tree::{Member, Node, Position, Value};
-use crate::{Problem, Severity};
+use crate::settings::{GlobalSettings, RuleText};
+use crate::tree::{Member, Node, TextPosition, Value};
+use crate::{Problem, ProblemSeverity};
 
 /// Highest supported version of a file.
 const VERSION: u64 = 1;
@@ -24,7 +24,7 @@ const EVERY_TOOL: &str = "mcp__*";
 /// Content of a configuration file.
 pub(crate) struct FileContent {
     pub servers: Vec<FileServer>,
-    pub settings: Settings,
+    pub settings: GlobalSettings,
     pub problems: Vec<Problem>,
 }
 
@@ -41,17 +41,17 @@ pub(crate) struct FileServer {
 
 /// Interprets the file of a layer. The `WHARF_MCP_SERVERS` variable may hold servers without an enclosing object.
 pub(crate) fn interpret(node: &Node, file: &Arc<Path>, layer: Layer) -> FileContent {
-    let mut reading = FileReading {
+    let mut reading = FileInterpreter {
         file,
         layer,
-        content: FileContent { servers: Vec::new(), settings: Settings::default(), problems: Vec::new() },
+        content: FileContent { servers: Vec::new(), settings: GlobalSettings::default(), problems: Vec::new() },
         known: HashMap::new(),
     };
     reading.read(node);
     reading.content
 }
 
-struct FileReading<'a> {
+struct FileInterpreter<'a> {
     file: &'a Arc<Path>,
     layer: Layer,
     content: FileContent,
@@ -59,17 +59,17 @@ struct FileReading<'a> {
     known: HashMap<String, Vec<usize>>,
 }
 
-impl FileReading<'_> {
+impl FileInterpreter<'_> {
     fn read(&mut self, node: &Node) {
         let is_bare =
             self.layer == Layer::Variable && node.member("mcpServers").is_none() && node.member("mcp").is_none();
         if is_bare {
-            return self.servers(node, Switches { expands: true, is_off: false, settings: &Settings::default() });
+            return self.servers(node, Switches { expands: true, is_off: false, settings: &GlobalSettings::default() });
         }
         let Value::Map(members) = &node.value else {
             let text = format!("the file is {}, not an object", node.value.kind());
             self.content.settings.unread = self.layer.is_users();
-            return self.fault(&Fault::new("wrong_type", node.at, text), Severity::Error, None);
+            return self.fault(&Fault::new("wrong_type", node.at, text), ProblemSeverity::Error, None);
         };
         let fields = check(members, &[FILE, USER]);
         self.complain(&fields);
@@ -102,7 +102,7 @@ impl FileReading<'_> {
         let Some((member, version)) = newer else { return false };
         let text = format!("`{}` is {version}, and this program knows {VERSION}", member.key);
         let fault = Fault::new("newer_version", member.node.at, text).fix("use a newer wharf; the file is left alone");
-        self.fault(&fault, Severity::Error, None);
+        self.fault(&fault, ProblemSeverity::Error, None);
         self.content.settings.unread = self.layer.is_users();
         true
     }
@@ -110,7 +110,7 @@ impl FileReading<'_> {
     /// Reports problems with the keys of an object.
     fn complain(&mut self, fields: &Checked<'_>) {
         for fault in &fields.faults {
-            self.fault(fault, Severity::Error, None);
+            self.fault(fault, ProblemSeverity::Error, None);
         }
         for member in fields.unknown.iter().filter(|member| !member.key.starts_with('_')) {
             let names = [FILE, USER].into_iter().flatten().map(|field: &Field| field.name);
@@ -122,7 +122,7 @@ impl FileReading<'_> {
                 (_, Some(meant)) => Some(format!("did you mean `{meant}`?")),
                 _ => None,
             };
-            self.fault(&Fault { fix, ..fault }, Severity::Warning, None);
+            self.fault(&Fault { fix, ..fault }, ProblemSeverity::Warning, None);
         }
     }
 
@@ -131,7 +131,7 @@ impl FileReading<'_> {
         if self.layer.needs_approval() {
             for member in USER.iter().filter_map(|field| fields.member(field.name)) {
                 let text = format!("`{}` counts in your own configuration only", member.key);
-                self.fault(&Fault::new("not_a_projects", member.at, text), Severity::Warning, None);
+                self.fault(&Fault::new("not_a_projects", member.at, text), ProblemSeverity::Warning, None);
             }
             return;
         }
@@ -157,9 +157,9 @@ impl FileReading<'_> {
         let mut names = HashSet::new();
         for member in fields.map("providers").iter().filter(|member| names.insert(&member.key)) {
             let Reading { provider, warnings } = provider::read(member, self.file, expands);
-            warnings.iter().for_each(|fault| self.fault(fault, Severity::Warning, None));
+            warnings.iter().for_each(|fault| self.fault(fault, ProblemSeverity::Warning, None));
             let problems = |faults: Vec<Fault>| -> Vec<Problem> {
-                faults.iter().map(|fault| self.problem(fault, Severity::Error, None)).collect()
+                faults.iter().map(|fault| self.problem(fault, ProblemSeverity::Error, None)).collect()
             };
             let provider = provider.map_err(problems);
             self.content.problems.extend(provider.as_ref().err().into_iter().flatten().cloned());
@@ -170,22 +170,22 @@ impl FileReading<'_> {
     /// Reports problems inside a setting.
     fn nested(&mut self, fields: &Checked<'_>, key: &str, known: &'static [Field]) {
         let nested = check(fields.map(key), &[known]);
-        nested.faults.iter().for_each(|fault| self.fault(fault, Severity::Error, None));
-        entry::unknown(&nested, known).iter().for_each(|fault| self.fault(fault, Severity::Warning, None));
+        nested.faults.iter().for_each(|fault| self.fault(fault, ProblemSeverity::Error, None));
+        entry::unknown(&nested, known).iter().for_each(|fault| self.fault(fault, ProblemSeverity::Warning, None));
     }
 
     /// Reads `globalSettings`, which apply to the servers of the file. Those of the user apply to all servers.
-    fn global_settings(&mut self, mcp: &Checked<'_>) -> Settings {
+    fn global_settings(&mut self, mcp: &Checked<'_>) -> GlobalSettings {
         let Some(Field { kind: Kind::Object(known), .. }) = MCP.iter().find(|field| field.name == "globalSettings")
         else {
-            return Settings::default();
+            return GlobalSettings::default();
         };
         let fields = check(mcp.map("globalSettings"), &[known]);
         self.complain(&fields);
-        let own = Settings {
+        let own = GlobalSettings {
             timeout: fields.millis("timeout"),
             debug: fields.flag("debug").unwrap_or(false),
-            ..Settings::default()
+            ..GlobalSettings::default()
         };
         if !self.layer.needs_approval() {
             (self.content.settings.timeout, self.content.settings.debug) = (own.timeout, own.debug);
@@ -228,18 +228,18 @@ impl FileReading<'_> {
     }
 
     /// Reports an invalid rule and denies its tool, because the rule may have been a deny.
-    fn bad_rule(&mut self, at: Position, tool: Option<String>) {
+    fn bad_rule(&mut self, at: TextPosition, tool: Option<String>) {
         let text = "a rule is an object of `tool`, `action` (allow, ask or deny) and perhaps `pattern` and `definedIn`";
         let tool = tool.unwrap_or_else(|| self.unknown_tool().to_owned());
         let fix = match tool.as_str() {
             "" => "mend or remove it: until then calls of the project's own servers are asked about".to_owned(),
             tool => format!("mend or remove it: until then `{}` is denied", shown(tool)),
         };
-        self.fault(&Fault::new("bad_rule", at, text).fix(fix), Severity::Error, None);
+        self.fault(&Fault::new("bad_rule", at, text).fix(fix), ProblemSeverity::Error, None);
         self.deny(tool, at);
     }
 
-    fn deny(&mut self, tool: String, at: Position) {
+    fn deny(&mut self, tool: String, at: TextPosition) {
         let (place, from_project) = (self.place(at), self.layer.needs_approval());
         let action = "deny".to_owned();
         let rule = RuleText { tool, pattern: None, action, defined_in: None, place, from_project };
@@ -259,26 +259,26 @@ impl FileReading<'_> {
                         Some((name, at)) => self.server(name, at, item, switches),
                         None => {
                             let fault = Fault::new("no_name", item.at, "a server in a list has no `name`");
-                            self.fault(&fault.fix("add `\"name\": \"…\"`"), Severity::Error, None);
+                            self.fault(&fault.fix("add `\"name\": \"…\"`"), ProblemSeverity::Error, None);
                         }
                     }
                 }
             }
             other => {
                 let text = format!("servers are {}, not an object", other.kind());
-                self.fault(&Fault::new("wrong_type", node.at, text), Severity::Error, None);
+                self.fault(&Fault::new("wrong_type", node.at, text), ProblemSeverity::Error, None);
             }
         }
     }
 
-    fn server(&mut self, id: &str, at: Position, node: &Node, switches: Switches<'_>) {
+    fn server(&mut self, id: &str, at: TextPosition, node: &Node, switches: Switches<'_>) {
         let name = match ServerName::new(id) {
             Ok(name) => name,
             Err(error) => return self.bad_name(id, at, &error),
         };
         let Entry { mut said, enabled, warnings } = entry::read(id, node, self.file, switches.expands);
         for warning in &warnings {
-            self.fault(warning, Severity::Warning, Some(id));
+            self.fault(warning, ProblemSeverity::Warning, Some(id));
         }
         if let Said::Server(described) = &mut said {
             described.timeout = described.timeout.or(switches.settings.timeout);
@@ -286,7 +286,7 @@ impl FileReading<'_> {
         let place = self.place(at);
         let said = match said {
             Said::Bad(faults) => {
-                Err(faults.iter().map(|fault| self.problem(fault, Severity::Error, Some(id))).collect())
+                Err(faults.iter().map(|fault| self.problem(fault, ProblemSeverity::Error, Some(id))).collect())
             }
             said => Ok(said),
         };
@@ -301,7 +301,7 @@ impl FileReading<'_> {
         self.add(server, at);
     }
 
-    fn add(&mut self, server: FileServer, at: Position) {
+    fn add(&mut self, server: FileServer, at: TextPosition) {
         let alike = self.known.entry(server.name.as_str().to_ascii_lowercase()).or_default();
         let same = alike.iter().copied().find(|other| self.content.servers[*other].name == server.name);
         if let Some(first) = same {
@@ -314,31 +314,31 @@ impl FileReading<'_> {
         });
         alike.push(self.content.servers.len());
         if let Some(fault) = likeness {
-            self.fault(&fault, Severity::Warning, Some(server.name.as_str()));
+            self.fault(&fault, ProblemSeverity::Warning, Some(server.name.as_str()));
         }
         self.content.servers.push(server);
     }
 
     /// Reports a duplicate name. Neither of the two entries is used.
-    fn twice(&mut self, first: usize, at: Position) {
+    fn twice(&mut self, first: usize, at: TextPosition) {
         let server = &self.content.servers[first];
         let id = server.name.to_string();
         let text = format!("`{id}` is there twice: on line {} and on line {}", server.place.at.line, at.line);
         let fault = Fault::new("duplicate_id", at, text).fix("remove or rename one of them");
-        let problem = self.problem(&fault, Severity::Error, Some(&id));
+        let problem = self.problem(&fault, ProblemSeverity::Error, Some(&id));
         self.content.servers[first].said = Err(vec![problem]);
     }
 
-    fn bad_name(&mut self, id: &str, at: Position, error: &BadServerName) {
+    fn bad_name(&mut self, id: &str, at: TextPosition, error: &InvalidServerName) {
         let fault = Fault::new("bad_id", at, error.to_string()).fix("rename it");
-        self.fault(&fault, Severity::Error, Some(&shown(id)));
+        self.fault(&fault, ProblemSeverity::Error, Some(&shown(id)));
     }
 
-    fn place(&self, at: Position) -> Place {
+    fn place(&self, at: TextPosition) -> Place {
         Place { file: Arc::clone(self.file), at }
     }
 
-    fn problem(&self, fault: &Fault, severity: Severity, server: Option<&str>) -> Problem {
+    fn problem(&self, fault: &Fault, severity: ProblemSeverity, server: Option<&str>) -> Problem {
         Problem {
             code: fault.code,
             severity,
@@ -349,7 +349,7 @@ impl FileReading<'_> {
         }
     }
 
-    fn fault(&mut self, fault: &Fault, severity: Severity, server: Option<&str>) {
+    fn fault(&mut self, fault: &Fault, severity: ProblemSeverity, server: Option<&str>) {
         let problem = self.problem(fault, severity, server);
         self.content.problems.push(problem);
     }
@@ -360,7 +360,7 @@ impl FileReading<'_> {
 struct Switches<'a> {
     expands: bool,
     is_off: bool,
-    settings: &'a Settings,
+    settings: &'a GlobalSettings,
 }
 
 /// Converts a value to JSON.

@@ -4,7 +4,7 @@ use std::path::Path;
 
 use wharf_spec::Untrusted;
 
-use crate::tree::{Node, Position, Unreadable};
+use crate::tree::{Node, TextPosition, Unreadable};
 use crate::{json, toml, yaml};
 
 /// Maximum nesting depth.
@@ -65,7 +65,7 @@ pub fn read(text: &str, format: Format) -> Result<Node, Unreadable> {
 /// Returns [`Unreadable`] with the position of the first invalid byte.
 pub fn decode(bytes: &[u8]) -> Result<&str, Unreadable> {
     if bytes.starts_with(&[0xff, 0xfe]) || bytes.starts_with(&[0xfe, 0xff]) {
-        return Err(Unreadable { at: Position::START, text: "is UTF-16; save it as UTF-8".to_owned() });
+        return Err(Unreadable { at: TextPosition::START, text: "is UTF-16; save it as UTF-8".to_owned() });
     }
     std::str::from_utf8(bytes).map_err(|error| {
         let valid = std::str::from_utf8(&bytes[..error.valid_up_to()]).unwrap_or_default();
@@ -77,7 +77,7 @@ pub fn decode(bytes: &[u8]) -> Result<&str, Unreadable> {
 pub(crate) struct Source<'a> {
     pub(crate) text: &'a str,
     /// Offsets and their positions at regular intervals, starting with 0.
-    marks: Vec<(usize, Position)>,
+    marks: Vec<(usize, TextPosition)>,
 }
 
 impl<'a> Source<'a> {
@@ -85,8 +85,8 @@ impl<'a> Source<'a> {
     const STRIDE: usize = 128;
 
     pub(crate) fn new(text: &'a str) -> Self {
-        let mut marks = vec![(0, Position::START)];
-        let (mut at, mut next) = (Position::START, Self::STRIDE);
+        let mut marks = vec![(0, TextPosition::START)];
+        let (mut at, mut next) = (TextPosition::START, Self::STRIDE);
         for (offset, character) in text.char_indices() {
             if offset >= next {
                 marks.push((offset, at));
@@ -98,7 +98,7 @@ impl<'a> Source<'a> {
     }
 
     /// Returns the position of the character at this offset, or the end of the text for a larger offset.
-    pub(crate) fn at(&self, offset: usize) -> Position {
+    pub(crate) fn at(&self, offset: usize) -> TextPosition {
         let mark = self.marks.partition_point(|(start, _)| *start <= offset) - 1;
         let (start, at) = self.marks[mark];
         let between = self.text[start..].char_indices().take_while(|(n, _)| start + n < offset);
@@ -112,10 +112,10 @@ impl<'a> Source<'a> {
 }
 
 /// Returns the position after a character.
-fn after(at: Position, character: char) -> Position {
+fn after(at: TextPosition, character: char) -> TextPosition {
     match character {
-        '\n' => Position { line: at.line.saturating_add(1), column: 1 },
-        _ => Position { column: at.column.saturating_add(1), ..at },
+        '\n' => TextPosition { line: at.line.saturating_add(1), column: 1 },
+        _ => TextPosition { column: at.column.saturating_add(1), ..at },
     }
 }
 
@@ -169,7 +169,7 @@ mod tests {
     fn finds_positions_anywhere() {
         let text = "ä\n".repeat(600) + &"ü".repeat(2000);
         let source = Source::new(&text);
-        let mut expected = Position::START;
+        let mut expected = TextPosition::START;
         for (offset, character) in text.char_indices() {
             assert_eq!(source.at(offset), expected, "{offset}");
             expected = after(expected, character);

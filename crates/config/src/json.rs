@@ -80,7 +80,7 @@ impl Reading<'_> {
 #[cfg(test)]
 mod tests {
     use crate::format::{Format, read};
-    use crate::tree::{Position, Value};
+    use crate::tree::{TextPosition, Value};
 
     #[test]
     fn refuses_what_json_does_not_have() {
@@ -125,7 +125,7 @@ mod tests {
                 ("ä", "3:1".to_owned(), "3:6".to_owned()),
             ]
         );
-        assert_eq!(tree.at, Position::START);
+        assert_eq!(tree.at, TextPosition::START);
         let Value::List(numbers) = &tree.members()[0].node.value else { panic!("no list") };
         assert_eq!(numbers[0].value, Value::Number("1.50".to_owned()));
         assert_eq!(numbers[1].value, Value::Number("-2e3".to_owned()));

@@ -48,24 +48,26 @@ mod reference;
 mod schema;
 
 pub use approvals::look::on_path;
-pub use approvals::{Approvable, ApprovalDigest, ApprovalKey, ApprovalState, Approvals, ApprovalsError, Approved};
-pub use configured::{Approval, Configured, Described, DescribedHttp, DescribedStdio, Oauth, Reach, Sited};
+pub use approvals::{
+    ApprovalDigest, ApprovalKey, ApprovalState, ApprovalStore, ApprovalSubject, ApprovalsError, Approved,
+};
+pub use configured::{Approval, Configured, Described, HttpDefinition, Oauth, Reach, SourcedValue, StdioDefinition};
 pub use describe::{Draft, describe};
 pub use expand::{ExpandError, Part, SecretSource, parts};
 pub use format::{Format, decode, read};
 pub use layer::{Layer, Places};
-pub use load::{Config, Layered, load, read_file};
+pub use load::{Config, LayerStatus, load, read_file};
 pub use place::Place;
-pub use problem::{Problem, Severity};
+pub use problem::{Problem, ProblemSeverity};
 pub use provider::{
     KNOWN_PROVIDERS, KnownProvider, ProviderEffort, ProviderFormat, ProviderSettings, ResolvedProvider,
 };
 pub use reader::Reader;
 pub use reference::reference;
-pub use references::{Reference, Referred};
+pub use references::{Reference, ReferenceTarget};
 pub use resolve::{Resolving, origin_of};
 pub use schema::schema;
-pub use secrets::{FoundSecret, Keyring, SecretError, SecretPlace, SecretStore, is_secret_name};
-pub use settings::{RuleText, Settings};
+pub use secrets::{Keyring, ResolvedSecret, SecretError, SecretPlace, SecretStore, is_secret_name};
+pub use settings::{GlobalSettings, RuleText};
 pub use site::{EntrySite, StartDirectory};
 pub use watch::Watch;

@@ -5,16 +5,16 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use wharf_spec::{ServerName, Surroundings};
-use wharf_store::{Document, Privacy};
+use wharf_store::{Document, DocumentPrivacy};
 
 use crate::entry::Said;
 use crate::file::{FileContent, FileServer, interpret};
 use crate::format::{Format, decode, read};
 use crate::memory::Memory;
 use crate::place::Place;
-use crate::standing::Standings;
-use crate::tree::Position;
-use crate::{Approval, Configured, EntrySite, Layer, Places, Problem, Settings, Severity};
+use crate::standing::ApprovalLookup;
+use crate::tree::TextPosition;
+use crate::{Approval, Configured, EntrySite, GlobalSettings, Layer, Places, Problem, ProblemSeverity};
 
 /// Name of the variable that forms a layer.
 const VARIABLE: &str = "WHARF_MCP_SERVERS";
@@ -31,16 +31,16 @@ pub struct Config {
     /// layer has a server of that name.
     pub beside: Vec<Configured>,
     /// Settings for all servers.
-    pub settings: Settings,
+    pub settings: GlobalSettings,
     /// Files that were looked for, from lowest to highest precedence.
-    pub layers: Vec<Layered>,
+    pub layers: Vec<LayerStatus>,
     /// All problems.
     pub problems: Vec<Problem>,
 }
 
 /// A layer and its presence.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Layered {
+pub struct LayerStatus {
     /// The layer.
     pub layer: Layer,
     /// File of the layer, or name of its variable.
@@ -56,9 +56,9 @@ pub fn load(places: &Places, around: &Surroundings) -> Config {
 
 /// Loads all layers again. For a file that is missing or unreadable, its last good content applies. Blocks.
 pub(crate) fn load_again(places: &Places, around: &Surroundings, memory: &mut Memory) -> Config {
-    let mut loading = Loading {
+    let mut loading = LayerMerger {
         places,
-        standings: Standings::new(places, around),
+        standings: ApprovalLookup::new(places, around),
         config: Config::default(),
         by_name: BTreeMap::new(),
         spelt: HashMap::new(),
@@ -130,20 +130,20 @@ fn is_same(one: &Path, other: &Path) -> bool {
     one == other || matches!((one.canonicalize(), other.canonicalize()), (Ok(one), Ok(other)) if one == other)
 }
 
-struct Loading<'a> {
+struct LayerMerger<'a> {
     places: &'a Places,
-    standings: Standings<'a>,
+    standings: ApprovalLookup<'a>,
     config: Config,
     by_name: BTreeMap<ServerName, Configured>,
     /// First name of each spelling, by lower-case name.
     spelt: HashMap<String, ServerName>,
 }
 
-impl Loading<'_> {
+impl LayerMerger<'_> {
     fn layer(&mut self, source: Source, places: &Places, memory: &mut Memory) {
         let content = content(&source, places, memory);
         let found = !matches!(content, Ok(None));
-        self.config.layers.push(Layered { layer: source.layer, file: source.file.clone(), found });
+        self.config.layers.push(LayerStatus { layer: source.layer, file: source.file.clone(), found });
         match content {
             Ok(Some(content)) => self.lay(content, &source),
             Ok(None) => {
@@ -222,7 +222,7 @@ impl Loading<'_> {
         }
         self.config.problems.push(Problem {
             code: "nothing_to_switch_off",
-            severity: Severity::Warning,
+            severity: ProblemSeverity::Warning,
             place: Some(place.clone()),
             server: Some(name.to_string()),
             text: format!("`{name}` is switched off here, but no lower layer has it"),
@@ -243,7 +243,7 @@ impl Loading<'_> {
         }
         self.config.problems.push(Problem {
             code: "alike",
-            severity: Severity::Warning,
+            severity: ProblemSeverity::Warning,
             place: Some(server.place.clone()),
             server: Some(server.name.to_string()),
             text: format!("`{}` differs from `{other}` ({}) only by case", server.name, configured.place),
@@ -267,8 +267,8 @@ fn before(source: &Source, memory: &Memory) -> Option<FileContent> {
 fn gone(source: &Source) -> Problem {
     Problem {
         code: "file_gone",
-        severity: Severity::Warning,
-        place: Some(Place { file: Arc::from(source.file.as_path()), at: Position::START }),
+        severity: ProblemSeverity::Warning,
+        place: Some(Place { file: Arc::from(source.file.as_path()), at: TextPosition::START }),
         server: None,
         text: "the file is gone; what it said before holds".to_owned(),
         fix: Some("put it back, or start again".to_owned()),
@@ -295,7 +295,7 @@ fn interpreted(source: &Source, bytes: &[u8]) -> Result<FileContent, Problem> {
     let format = if source.layer == Layer::Flag { Format::of(&source.file) } else { Format::Json };
     let node = decode(bytes).and_then(|text| read(text, format)).map_err(|error| Problem {
         code: "unreadable",
-        severity: Severity::Error,
+        severity: ProblemSeverity::Error,
         place: Some(Place { file: Arc::clone(&file), at: error.at }),
         server: None,
         text: error.text,
@@ -329,7 +329,7 @@ pub fn read_file(file: &Path) -> Result<Option<String>, Problem> {
 }
 
 fn bytes_of(file: &Path) -> Result<Option<Vec<u8>>, Problem> {
-    let loaded = Document::at(file, Privacy::Shared).with_limit(LIMIT).load();
+    let loaded = Document::at(file, DocumentPrivacy::Shared).with_limit(LIMIT).load();
     loaded.map(|loaded| loaded.map(|loaded| loaded.bytes)).map_err(|error| {
         let cause = std::error::Error::source(&error).map(|cause| format!(": {cause}")).unwrap_or_default();
         unread(file, "unreadable_file", &format!("{error}{cause}"))
@@ -339,8 +339,8 @@ fn bytes_of(file: &Path) -> Result<Option<Vec<u8>>, Problem> {
 fn unread(file: &Path, code: &'static str, text: &str) -> Problem {
     Problem {
         code,
-        severity: Severity::Error,
-        place: Some(Place { file: Arc::from(file), at: Position::START }),
+        severity: ProblemSeverity::Error,
+        place: Some(Place { file: Arc::from(file), at: TextPosition::START }),
         server: None,
         text: text.to_owned(),
         fix: None,
@@ -356,7 +356,7 @@ fn leads_out(file: &Path, project: &Path) -> bool {
 }
 
 /// Merges the settings of a higher layer into those of the lower ones. Rules are appended.
-fn overlay(lower: &mut Settings, higher: Settings) {
+fn overlay(lower: &mut GlobalSettings, higher: GlobalSettings) {
     fn put<T>(lower: &mut Option<T>, higher: Option<T>) {
         if higher.is_some() {
             *lower = higher;

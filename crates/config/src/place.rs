@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use wharf_spec::Untrusted;
 
-use crate::tree::Position;
+use crate::tree::TextPosition;
 
 /// A location in a file or in the `WHARF_MCP_SERVERS` variable.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -14,7 +14,7 @@ pub struct Place {
     /// Path of the file, or name of the variable.
     pub file: Arc<Path>,
     /// Position in the text.
-    pub at: Position,
+    pub at: TextPosition,
 }
 
 /// Displays as `file:line:column`, escaped, since a project may have directories with any name.

@@ -10,7 +10,7 @@ pub struct Problem {
     /// Stable error code.
     pub code: &'static str,
     /// Severity.
-    pub severity: Severity,
+    pub severity: ProblemSeverity,
     /// Location, if known.
     pub place: Option<Place>,
     /// Server that the problem affects, if any.
@@ -23,7 +23,7 @@ pub struct Problem {
 
 /// Severity of a problem.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Severity {
+pub enum ProblemSeverity {
     /// The value is used as far as possible.
     Warning,
     /// A server or a whole file is unusable.

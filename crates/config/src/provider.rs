@@ -9,12 +9,12 @@ use url::Url;
 use wharf_spec::{Secret, ServerName, nearest};
 
 use crate::checked::{Checked, Fault, check, shown};
-use crate::configured::Sited;
+use crate::configured::SourcedValue;
 use crate::entry;
-use crate::expand::{References, expand};
+use crate::expand::{ReferenceSources, expand};
 use crate::fields::PROVIDER;
-use crate::tree::{Member, Position, Value};
-use crate::{Place, Problem, Resolving, Severity};
+use crate::tree::{Member, TextPosition, Value};
+use crate::{Place, Problem, ProblemSeverity, Resolving};
 
 pub use known::{KNOWN_PROVIDERS, KnownProvider, ProviderFormat};
 
@@ -39,11 +39,11 @@ pub struct ProviderSettings {
     /// API format.
     pub format: Option<ProviderFormat>,
     /// Base URL of the API.
-    pub base_url: Option<Sited<String>>,
+    pub base_url: Option<SourcedValue<String>>,
     /// API key.
-    pub api_key: Option<Sited<Secret>>,
+    pub api_key: Option<SourcedValue<Secret>>,
     /// Headers by name.
-    pub headers: Vec<(String, Sited<Secret>)>,
+    pub headers: Vec<(String, SourcedValue<Secret>)>,
     /// Default model, used if only the provider is given.
     pub model: Option<String>,
     /// Maximum tokens of a response.
@@ -53,9 +53,9 @@ pub struct ProviderSettings {
     /// Reasoning effort.
     pub effort: Option<ProviderEffort>,
     /// Proxy URL.
-    pub proxy: Option<Sited<Secret>>,
+    pub proxy: Option<SourcedValue<Secret>>,
     /// Files of trusted CA certificates.
-    pub ca: Vec<Sited<String>>,
+    pub ca: Vec<SourcedValue<String>>,
     /// Expands `${…}` references.
     pub expands: bool,
 }
@@ -134,9 +134,9 @@ fn missing(member: &Member, fields: &Checked<'_>) -> Vec<Fault> {
 }
 
 fn described(member: &Member, fields: &Checked<'_>, file: &Arc<Path>, expands: bool) -> ProviderSettings {
-    let place = |at: Position| Place { file: Arc::clone(file), at };
-    let text = |key: &str| fields.text(key).map(|(text, at)| Sited { value: text.to_owned(), place: place(at) });
-    let hidden = |text: &str, at: Position| Sited { value: Secret::new(text), place: place(at) };
+    let place = |at: TextPosition| Place { file: Arc::clone(file), at };
+    let text = |key: &str| fields.text(key).map(|(text, at)| SourcedValue { value: text.to_owned(), place: place(at) });
+    let hidden = |text: &str, at: TextPosition| SourcedValue { value: Secret::new(text), place: place(at) };
     let secret = |key: &str| fields.text(key).map(|(text, at)| hidden(text, at));
     let header = |member: &Member| Some((member.key.clone(), hidden(member.node.text()?, member.node.at)));
     let word = |key: &str| fields.text(key).map(|(word, _)| word);
@@ -154,7 +154,7 @@ fn described(member: &Member, fields: &Checked<'_>, file: &Arc<Path>, expands: b
         ca: fields
             .texts("ca")
             .into_iter()
-            .map(|(text, at)| Sited { value: text.to_owned(), place: place(at) })
+            .map(|(text, at)| SourcedValue { value: text.to_owned(), place: place(at) })
             .collect(),
         expands,
     }
@@ -169,7 +169,7 @@ impl ProviderSettings {
     /// Returns a [`Problem`] if a variable or secret is missing, or if the URL is invalid.
     pub fn resolve(&self, with: &Resolving<'_>) -> Result<ResolvedProvider, Problem> {
         let headers = self.headers.iter().map(|(name, value)| Ok((name.clone(), self.hidden(value, with)?)));
-        let path = |file: &Sited<String>| {
+        let path = |file: &SourcedValue<String>| {
             let text = self.fill(&file.value, &file.place, with)?;
             // Provider settings come from the user's own files only, so paths are relative to such a file.
             Ok(file.place.file.parent().unwrap_or(Path::new("/")).join(text))
@@ -183,7 +183,7 @@ impl ProviderSettings {
         })
     }
 
-    fn hidden(&self, text: &Sited<Secret>, with: &Resolving<'_>) -> Result<Secret, Problem> {
+    fn hidden(&self, text: &SourcedValue<Secret>, with: &Resolving<'_>) -> Result<Secret, Problem> {
         self.fill(text.value.reveal(), &text.place, with).map(Secret::new)
     }
 
@@ -192,14 +192,14 @@ impl ProviderSettings {
             return Ok(text.to_owned());
         }
         let Resolving { around, secrets, .. } = *with;
-        let expanded = expand(text, &References { around, secrets, project: None });
+        let expanded = expand(text, &ReferenceSources { around, secrets, project: None });
         expanded
             .map(|expanded| expanded.text)
             .map_err(|error| problem(error.code(), place, error.to_string(), error.fix()))
     }
 
     /// Expands and parses the base URL. The error does not include the text, since it may contain a secret.
-    fn url(&self, url: &Sited<String>, with: &Resolving<'_>) -> Result<Url, Problem> {
+    fn url(&self, url: &SourcedValue<String>, with: &Resolving<'_>) -> Result<Url, Problem> {
         let parsed = Url::parse(&self.fill(&url.value, &url.place, with)?).ok();
         let usable = parsed.filter(|parsed| matches!(parsed.scheme(), "http" | "https"));
         usable.ok_or_else(|| {
@@ -210,6 +210,6 @@ impl ProviderSettings {
 }
 
 fn problem(code: &'static str, place: &Place, text: String, fix: String) -> Problem {
-    let (severity, place) = (Severity::Error, Some(place.clone()));
+    let (severity, place) = (ProblemSeverity::Error, Some(place.clone()));
     Problem { code, severity, place, server: None, text, fix: Some(fix) }
 }

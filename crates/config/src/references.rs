@@ -1,6 +1,6 @@
 //! Variables, secrets and files that a server's entry refers to.
 
-use crate::configured::{Described, Oauth, Reach, Sited};
+use crate::configured::{Described, Oauth, Reach, SourcedValue};
 use crate::expand::{Part, parts};
 use crate::place::Place;
 
@@ -8,14 +8,14 @@ use crate::place::Place;
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Reference {
     /// Target of the reference.
-    pub to: Referred,
+    pub to: ReferenceTarget,
     /// Location of the value that contains the reference.
     pub place: Place,
 }
 
 /// Target of a reference.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Referred {
+pub enum ReferenceTarget {
     /// A variable.
     Variable {
         /// Name of the variable.
@@ -39,8 +39,9 @@ impl Described {
             self.texts().into_iter().flat_map(named).for_each(|reference| add(&mut found, reference));
         }
         if let Reach::Stdio(stdio) = &self.reach {
-            let handed = stdio.env_vars.iter().map(|name| (Referred::HandedDown(name.value.clone()), &name.place));
-            let file = stdio.env_file.iter().map(|file| (Referred::File(file.value.clone()), &file.place));
+            let handed =
+                stdio.env_vars.iter().map(|name| (ReferenceTarget::HandedDown(name.value.clone()), &name.place));
+            let file = stdio.env_file.iter().map(|file| (ReferenceTarget::File(file.value.clone()), &file.place));
             handed.chain(file).for_each(|(to, place)| add(&mut found, Reference { to, place: place.clone() }));
         }
         found
@@ -52,7 +53,7 @@ impl Described {
     }
 
     /// Returns all texts that are expanded.
-    fn texts(&self) -> Vec<&Sited<String>> {
+    fn texts(&self) -> Vec<&SourcedValue<String>> {
         match &self.reach {
             Reach::Stdio(stdio) => [&stdio.command]
                 .into_iter()
@@ -73,12 +74,12 @@ impl Described {
     }
 }
 
-fn named(text: &Sited<String>) -> Vec<Reference> {
+fn named(text: &SourcedValue<String>) -> Vec<Reference> {
     let referred = parts(&text.value).into_iter().filter_map(|part| match part {
         Part::Variable { name, default } => {
-            Some(Referred::Variable { name: name.to_owned(), has_default: default.is_some() })
+            Some(ReferenceTarget::Variable { name: name.to_owned(), has_default: default.is_some() })
         }
-        Part::Secret(name) => Some(Referred::Secret(name.to_owned())),
+        Part::Secret(name) => Some(ReferenceTarget::Secret(name.to_owned())),
         Part::Text(_) | Part::Project | Part::Foreign(_) | Part::Unclosed => None,
     });
     referred.map(|to| Reference { to, place: text.place.clone() }).collect()

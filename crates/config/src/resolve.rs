@@ -7,21 +7,21 @@ use std::path::{Path, PathBuf};
 
 use url::Url;
 use wharf_spec::{
-    Admission, EnvValue, HttpSpec, LaunchCheck, Reconnect, Secret, ServerEntry, ServerName, ServerOrigin,
+    ActivationState, EnvValue, HttpSpec, LaunchCheck, Reconnect, Secret, ServerEntry, ServerName, ServerOrigin,
     ServerSettings, ServerSpec, StdioSpec, Surroundings,
 };
 
-use crate::configured::{Approval, Configured, Described, DescribedHttp, DescribedStdio, Reach, Sited};
-use crate::expand::{Expanded, Part, References, SecretSource, expand, parts};
-use crate::settings::Settings;
-use crate::{ApprovalDigest, ApprovalKey, Approvals, EntrySite, Place, Places, Problem, Severity, env_file};
+use crate::configured::{Approval, Configured, Described, HttpDefinition, Reach, SourcedValue, StdioDefinition};
+use crate::expand::{ExpandedText, Part, ReferenceSources, SecretSource, expand, parts};
+use crate::settings::GlobalSettings;
+use crate::{ApprovalDigest, ApprovalKey, ApprovalStore, EntrySite, Place, Places, Problem, ProblemSeverity, env_file};
 
 /// Context for the expansion of references.
 pub struct Resolving<'a> {
     /// Environment variables and working directory.
     pub around: &'a Surroundings,
     /// Settings for all servers.
-    pub settings: &'a Settings,
+    pub settings: &'a GlobalSettings,
     /// Source of secrets.
     pub secrets: &'a SecretSource<'a>,
     /// Locations of configuration and approvals.
@@ -54,7 +54,7 @@ impl Configured {
     fn launch_check(&self, described: &Described, digest: ApprovalDigest, with: &Resolving<'_>) -> LaunchCheck {
         let Places { project, approvals, .. } = with.places;
         let key = ApprovalKey::of(project, &self.place.file, self.name.as_str());
-        let (approvals, described, around) = (Approvals::at(approvals), described.clone(), with.around.clone());
+        let (approvals, described, around) = (ApprovalStore::at(approvals), described.clone(), with.around.clone());
         LaunchCheck::new(digest, move |program| approvals.check_launch(&key, &described, &around, program))
     }
 
@@ -65,11 +65,11 @@ impl Configured {
     }
 
     /// Returns the activation state.
-    pub fn admission(&self) -> Admission {
+    pub fn admission(&self) -> ActivationState {
         match self.approval {
-            Approval::Needed | Approval::Changed => Admission::Unapproved,
-            _ if !self.enabled => Admission::Disabled,
-            Approval::NotNeeded | Approval::Approved(_) => Admission::Enabled,
+            Approval::Needed | Approval::Changed => ActivationState::Unapproved,
+            _ if !self.enabled => ActivationState::Disabled,
+            Approval::NotNeeded | Approval::Approved(_) => ActivationState::Enabled,
         }
     }
 }
@@ -90,7 +90,7 @@ impl Described {
         Ok(ServerEntry { name: name.clone(), spec, settings: self.settings(with.settings) })
     }
 
-    fn settings(&self, usual: &Settings) -> ServerSettings {
+    fn settings(&self, usual: &GlobalSettings) -> ServerSettings {
         let mut settings = ServerSettings::default();
         settings.lazy = self.lazy;
         settings.trust = self.trust;
@@ -113,7 +113,7 @@ impl Described {
 }
 
 /// Variables by name, in order of insertion.
-type Environment = Vec<(OsString, EnvValue)>;
+type ServerVariables = Vec<(OsString, EnvValue)>;
 
 struct Filling<'a> {
     name: &'a ServerName,
@@ -123,20 +123,20 @@ struct Filling<'a> {
 }
 
 impl Filling<'_> {
-    fn fill(&self, template: &Sited<String>) -> Result<Expanded, Problem> {
+    fn fill(&self, template: &SourcedValue<String>) -> Result<ExpandedText, Problem> {
         if !self.expands {
-            return Ok(Expanded { text: template.value.clone(), taken: Vec::new() });
+            return Ok(ExpandedText { text: template.value.clone(), taken: Vec::new() });
         }
         let Resolving { around, secrets, .. } = *self.with;
-        expand(&template.value, &References { around, secrets, project: Some(&self.site.project) })
+        expand(&template.value, &ReferenceSources { around, secrets, project: Some(&self.site.project) })
             .map_err(|error| self.problem(error.code(), &template.place, error.to_string(), Some(error.fix())))
     }
 
-    fn text(&self, template: &Sited<String>) -> Result<String, Problem> {
+    fn text(&self, template: &SourcedValue<String>) -> Result<String, Problem> {
         self.fill(template).map(|expanded| expanded.text)
     }
 
-    fn path(&self, template: &Sited<String>) -> Result<PathBuf, Problem> {
+    fn path(&self, template: &SourcedValue<String>) -> Result<PathBuf, Problem> {
         let text = self.text(template)?;
         self.site.resolve(&text).ok_or_else(|| {
             let text = format!("the relative path `{}` stands in no file that it could be relative to", template.value);
@@ -146,7 +146,7 @@ impl Filling<'_> {
 
     /// Expands the command. A path is resolved like any other path of the entry. A name is looked up when the server
     /// starts.
-    fn program(&self, template: &Sited<String>) -> Result<OsString, Problem> {
+    fn program(&self, template: &SourcedValue<String>) -> Result<OsString, Problem> {
         let text = self.text(template)?;
         if text.contains('/') { self.path(template).map(OsString::from) } else { Ok(text.into()) }
     }
@@ -154,7 +154,7 @@ impl Filling<'_> {
     fn problem(&self, code: &'static str, place: &Place, text: String, fix: Option<String>) -> Problem {
         Problem {
             code,
-            severity: Severity::Error,
+            severity: ProblemSeverity::Error,
             place: Some(place.clone()),
             server: Some(self.name.to_string()),
             text,
@@ -162,7 +162,7 @@ impl Filling<'_> {
         }
     }
 
-    fn stdio(&self, stdio: &DescribedStdio) -> Result<StdioSpec, Problem> {
+    fn stdio(&self, stdio: &StdioDefinition) -> Result<StdioSpec, Problem> {
         let (env, hidden) = self.env(stdio)?;
         let mut spec = StdioSpec {
             program: self.program(&stdio.command)?,
@@ -176,7 +176,7 @@ impl Filling<'_> {
             ..StdioSpec::default()
         };
         for template in &stdio.args {
-            let Expanded { text, taken } = self.fill(template)?;
+            let ExpandedText { text, taken } = self.fill(template)?;
             spec.args.push(text.into());
             spec.hidden.extend(taken.into_iter().map(Secret::new));
         }
@@ -185,8 +185,8 @@ impl Filling<'_> {
 
     /// Returns the environment variables: those of the entry override those of its env file, which override inherited
     /// ones. Also returns the values of variables with `${secret:…}` references, which are always redacted.
-    fn env(&self, stdio: &DescribedStdio) -> Result<(Environment, Vec<Secret>), Problem> {
-        let mut env: Environment =
+    fn env(&self, stdio: &StdioDefinition) -> Result<(ServerVariables, Vec<Secret>), Problem> {
+        let mut env: ServerVariables =
             stdio.env_vars.iter().map(|name| (OsString::from(&name.value), EnvValue::Inherit)).collect();
         if let Some(template) = &stdio.env_file {
             let path = self.path(template)?;
@@ -200,7 +200,7 @@ impl Filling<'_> {
         }
         let mut hidden = Vec::new();
         for (name, template) in &stdio.env {
-            let Expanded { text, taken } = self.fill(template)?;
+            let ExpandedText { text, taken } = self.fill(template)?;
             put(&mut env, name, text);
             if parts(&template.value).iter().any(|part| matches!(part, Part::Secret(_))) {
                 hidden.extend(taken.into_iter().map(Secret::new));
@@ -209,7 +209,7 @@ impl Filling<'_> {
         Ok((env, hidden))
     }
 
-    fn http(&self, http: &DescribedHttp) -> Result<HttpSpec, Problem> {
+    fn http(&self, http: &HttpDefinition) -> Result<HttpSpec, Problem> {
         let (url, taken) = self.url(&http.url)?;
         let mut spec = HttpSpec::new(url);
         spec.hidden = taken.into_iter().map(Secret::new).collect();
@@ -229,12 +229,12 @@ impl Filling<'_> {
     }
 
     /// Expands and parses the URL. The error does not include the text, since it may contain a secret.
-    fn url(&self, template: &Sited<String>) -> Result<(Url, Vec<String>), Problem> {
+    fn url(&self, template: &SourcedValue<String>) -> Result<(Url, Vec<String>), Problem> {
         let bad = |text: &str| {
             let fix = "write it like https://example.org/mcp".to_owned();
             self.problem("bad_url", &template.place, text.to_owned(), Some(fix))
         };
-        let Expanded { text, taken } = self.fill(template)?;
+        let ExpandedText { text, taken } = self.fill(template)?;
         let url = Url::parse(&text).map_err(|_| bad("`url` is no URL"))?;
         match url.scheme() {
             "http" | "https" => Ok((url, taken)),
@@ -243,7 +243,7 @@ impl Filling<'_> {
     }
 }
 
-fn put(env: &mut Environment, name: &str, value: String) {
+fn put(env: &mut ServerVariables, name: &str, value: String) {
     env.retain(|(other, _)| other != name);
     env.push((name.into(), EnvValue::Secret(Secret::new(value))));
 }

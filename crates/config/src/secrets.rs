@@ -19,7 +19,7 @@ pub use error::SecretError;
 
 use file::SecretFile;
 pub use keyring::Keyring;
-use program::Program;
+use program::SecretProgram;
 
 /// Maximum length of a secret's name.
 const LONGEST_NAME: usize = 64;
@@ -35,7 +35,7 @@ pub struct SecretStore {
 
 /// A secret and its source.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct FoundSecret {
+pub struct ResolvedSecret {
     /// The secret.
     pub value: Secret,
     /// Source of the secret.
@@ -75,18 +75,18 @@ impl SecretStore {
     ///
     /// # Errors
     /// Returns [`SecretError::Unknown`] if the secret does not exist, or another [`SecretError`] if a source fails.
-    pub fn lookup(&self, name: &str) -> Result<FoundSecret, SecretError> {
+    pub fn lookup(&self, name: &str) -> Result<ResolvedSecret, SecretError> {
         check_name(name)?;
         if let Some(command) = &self.command {
-            let value = Program::of_command(command, name).run(&self.around)?;
-            return Ok(FoundSecret { value, from: SecretPlace::Command });
+            let value = SecretProgram::of_command(command, name).run(&self.around)?;
+            return Ok(ResolvedSecret { value, from: SecretPlace::Command });
         }
         // The file has a secret only if the keyring rejected it. The keyring may then have an older value.
         if let Some(value) = self.file.lookup(name)? {
-            return Ok(FoundSecret { value, from: self.file_place() });
+            return Ok(ResolvedSecret { value, from: self.file_place() });
         }
         let complaint = match self.keyring.as_ref().map(|keyring| keyring.lookup(name, &self.around)) {
-            Some(Ok(value)) => return Ok(FoundSecret { value, from: SecretPlace::Keyring }),
+            Some(Ok(value)) => return Ok(ResolvedSecret { value, from: SecretPlace::Keyring }),
             Some(Err(error)) => error.complaint(),
             None => None,
         };

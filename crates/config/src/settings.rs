@@ -10,7 +10,7 @@ use crate::{Place, Problem, ProviderSettings};
 /// Settings for all servers, from the user's own files and flags.
 #[derive(Debug, Clone, Default, PartialEq)]
 #[non_exhaustive]
-pub struct Settings {
+pub struct GlobalSettings {
     /// `globalSettings.timeout`.
     pub timeout: Option<Duration>,
     /// `globalSettings.debug`.

@@ -6,14 +6,14 @@ use std::sync::Arc;
 use wharf_spec::{ServerName, Surroundings};
 
 use crate::approvals::look::Contents;
-use crate::tree::Position;
+use crate::tree::TextPosition;
 use crate::{
-    Approvable, Approval, ApprovalKey, ApprovalState, Approvals, ApprovalsError, Approved, Described, Place, Places,
-    Problem, Severity,
+    Approval, ApprovalKey, ApprovalState, ApprovalStore, ApprovalSubject, ApprovalsError, Approved, Described, Place,
+    Places, Problem, ProblemSeverity,
 };
 
 /// Looks up approvals. The approvals file is read once, and only if there is a server that needs approval.
-pub(crate) struct Standings<'a> {
+pub(crate) struct ApprovalLookup<'a> {
     places: &'a Places,
     around: &'a Surroundings,
     approved: Option<Approved>,
@@ -21,7 +21,7 @@ pub(crate) struct Standings<'a> {
     contents: Contents,
 }
 
-impl<'a> Standings<'a> {
+impl<'a> ApprovalLookup<'a> {
     pub fn new(places: &'a Places, around: &'a Surroundings) -> Self {
         Self { places, around, approved: None, problem: None, contents: Contents::default() }
     }
@@ -32,7 +32,7 @@ impl<'a> Standings<'a> {
         if !self.approved().knows(&key) {
             return Approval::Needed;
         }
-        let digest = Approvable::among(described, self.around, &mut self.contents).digest();
+        let digest = ApprovalSubject::among(described, self.around, &mut self.contents).digest();
         match self.approved().state(&key, digest) {
             ApprovalState::Approved => Approval::Approved(digest),
             ApprovalState::Needed => Approval::Needed,
@@ -44,7 +44,7 @@ impl<'a> Standings<'a> {
     fn approved(&mut self) -> &Approved {
         let path = &self.places.approvals;
         if self.approved.is_none() && !path.as_os_str().is_empty() {
-            match Approvals::at(path).load() {
+            match ApprovalStore::at(path).load() {
                 Ok(approved) => self.approved = Some(approved),
                 Err(error) => self.problem = Some(told(path, &error)),
             }
@@ -61,8 +61,8 @@ impl<'a> Standings<'a> {
 fn told(path: &Path, error: &ApprovalsError) -> Problem {
     Problem {
         code: "approvals",
-        severity: Severity::Error,
-        place: Some(Place { file: Arc::from(path), at: Position::START }),
+        severity: ProblemSeverity::Error,
+        place: Some(Place { file: Arc::from(path), at: TextPosition::START }),
         server: None,
         text: error.to_string(),
         fix: Some(error.fix()),

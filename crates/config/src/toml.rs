@@ -5,7 +5,7 @@ use std::ops::Range;
 use toml_edit::{Array, ArrayOfTables, Document, InlineTable, Item, Key, Table, Value as Parsed};
 
 use crate::format::{Budget, Source, fragment};
-use crate::tree::{Member, Node, Position, Unreadable, Value};
+use crate::tree::{Member, Node, TextPosition, Unreadable, Value};
 
 /// Parses a text without a byte order mark.
 pub(crate) fn read(source: &Source<'_>) -> Result<Node, Unreadable> {
@@ -14,7 +14,7 @@ pub(crate) fn read(source: &Source<'_>) -> Result<Node, Unreadable> {
         source.unreadable(offset, fragment(error.message()))
     })?;
     let mut reading = Reading { source, budget: Budget::default() };
-    Ok(Node { at: Position::START, value: reading.table(document.as_table(), 1)? })
+    Ok(Node { at: TextPosition::START, value: reading.table(document.as_table(), 1)? })
 }
 
 struct Reading<'a> {

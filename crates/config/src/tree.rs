@@ -6,7 +6,7 @@ use std::fmt;
 #[derive(Debug, Clone, PartialEq)]
 pub struct Node {
     /// Start position.
-    pub at: Position,
+    pub at: TextPosition,
     /// The value.
     pub value: Value,
 }
@@ -34,14 +34,14 @@ pub struct Member {
     /// Key of the member.
     pub key: String,
     /// Position of the key.
-    pub at: Position,
+    pub at: TextPosition,
     /// Value of the member.
     pub node: Node,
 }
 
 /// A line and a column, both starting at 1. Columns count characters.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Position {
+pub struct TextPosition {
     /// Line number.
     pub line: u32,
     /// Column number.
@@ -53,17 +53,17 @@ pub struct Position {
 #[error("{text}")]
 pub struct Unreadable {
     /// Position of the error.
-    pub at: Position,
+    pub at: TextPosition,
     /// Description: a lower-case fragment, escaped.
     pub text: String,
 }
 
-impl Position {
+impl TextPosition {
     /// Start of a text.
     pub const START: Self = Self { line: 1, column: 1 };
 }
 
-impl fmt::Display for Position {
+impl fmt::Display for TextPosition {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}:{}", self.line, self.column)
     }

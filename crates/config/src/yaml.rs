@@ -7,7 +7,7 @@ use std::collections::HashMap;
 use granit_parser::{Event, Marker, Parser, ScalarStyle, Span, Tag};
 
 use crate::format::{Budget, Source, fragment};
-use crate::tree::{Member, Node, Position, Unreadable, Value};
+use crate::tree::{Member, Node, TextPosition, Unreadable, Value};
 
 /// Maximum bytes that anchors and aliases may add to a file.
 const EXPANDED: usize = 1 << 20;
@@ -19,7 +19,7 @@ pub(crate) fn read(source: &Source<'_>) -> Result<Node, Unreadable> {
     let mut root = None;
     loop {
         match reading.next()? {
-            (Event::StreamEnd, _) => return Ok(root.unwrap_or(Node { at: Position::START, value: Value::Null })),
+            (Event::StreamEnd, _) => return Ok(root.unwrap_or(Node { at: TextPosition::START, value: Value::Null })),
             (Event::DocumentStart(..), span) if root.is_some() => {
                 return Err(reading.unreadable(span.start, "holds more than one document"));
             }
@@ -181,9 +181,9 @@ impl<'a> Reading<'a> {
 }
 
 /// Converts a marker to a position. Columns of markers start at 0.
-fn position(marker: Marker) -> Position {
+fn position(marker: Marker) -> TextPosition {
     let bounded = |number: usize| u32::try_from(number).unwrap_or(u32::MAX);
-    Position { line: bounded(marker.line()), column: bounded(marker.col()).saturating_add(1) }
+    TextPosition { line: bounded(marker.line()), column: bounded(marker.col()).saturating_add(1) }
 }
 
 /// Returns the value of a plain scalar (YAML 1.2.2, section 10.3.2).

@@ -19,7 +19,7 @@ use serde_json::{Map, Value, json};
 use tempfile::TempDir;
 use wharf_config::edit::{Change, ConfigFile, EditError, Refusal, remove_server, set_server};
 use wharf_spec::ServerName;
-use wharf_store::{LoadError, SaveError};
+use wharf_store::{DocumentLoadError, DocumentSaveError};
 
 /// Holds the errand: what to do, the umask, the largest file and a path, each on a line.
 const ERRAND: &str = "WHARF_CONFIG_ERRAND";
@@ -43,9 +43,11 @@ fn edit_at(path: &Path) -> Result<Change, EditError> {
 fn told(outcome: Result<Change, EditError>) -> String {
     match outcome {
         Ok(change) => format!("{change:?}"),
-        Err(EditError::Store(SaveError::Load(LoadError::Unsafe(found)))) => format!("unsafe: {}", found.flaw),
-        Err(EditError::Store(SaveError::Load(LoadError::NotAFile { .. }))) => "not a file".to_owned(),
-        Err(EditError::Store(SaveError::Io { source, .. })) => format!("{:?}", source.kind()),
+        Err(EditError::Store(DocumentSaveError::Load(DocumentLoadError::Unsafe(found)))) => {
+            format!("unsafe: {}", found.flaw)
+        }
+        Err(EditError::Store(DocumentSaveError::Load(DocumentLoadError::NotAFile { .. }))) => "not a file".to_owned(),
+        Err(EditError::Store(DocumentSaveError::Io { source, .. })) => format!("{:?}", source.kind()),
         Err(error) => error.to_string(),
     }
 }

@@ -4,7 +4,7 @@
 //! fetched.
 
 use serde_json::{Map, Value};
-use wharf_wire::{Bounds, DecodeError, Raw};
+use wharf_wire::{JsonDecodeError, JsonLimits, RawJson};
 
 use crate::Outcome;
 
@@ -12,10 +12,10 @@ use crate::Outcome;
 const DEPTH: usize = 8;
 
 /// Returns an object with the required properties of a schema, each with a value of its type.
-pub fn arguments_for(schema: Option<&Raw>) -> Outcome<Raw> {
-    let Some(schema) = schema else { return Ok(Raw::empty_object()) };
-    let schema: Value = schema.decode(&Bounds::default()).map_err(|error: DecodeError| error.to_string())?;
-    Ok(Raw::of(&object(&schema, &schema, DEPTH))?)
+pub fn arguments_for(schema: Option<&RawJson>) -> Outcome<RawJson> {
+    let Some(schema) = schema else { return Ok(RawJson::empty_object()) };
+    let schema: Value = schema.decode(&JsonLimits::default()).map_err(|error: JsonDecodeError| error.to_string())?;
+    Ok(RawJson::of(&object(&schema, &schema, DEPTH))?)
 }
 
 fn object(schema: &Value, whole: &Value, depth: usize) -> Value {
@@ -59,13 +59,13 @@ mod tests {
 
     #[track_caller]
     fn check(schema: &str, expected: &str) {
-        let schema = Raw::parse(schema.to_owned()).unwrap();
+        let schema = RawJson::parse(schema.to_owned()).unwrap();
         assert_eq!(arguments_for(Some(&schema)).unwrap().get(), expected);
     }
 
     #[test]
     fn what_is_required_gets_a_value_of_its_type() {
-        assert_eq!(arguments_for(None).unwrap(), Raw::empty_object());
+        assert_eq!(arguments_for(None).unwrap(), RawJson::empty_object());
         check(r#"{"type":"object","properties":{"a":{"type":"number"}}}"#, "{}");
         for (property, expected) in [
             (r#"{"type":"string"}"#, r#""wharf""#),

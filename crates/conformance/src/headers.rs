@@ -3,18 +3,18 @@
 use serde::Deserialize;
 use serde_json::value::RawValue;
 use wharf_client::Connection;
-use wharf_wire::Raw;
+use wharf_wire::RawJson;
 
 use crate::{Outcome, tour};
 
 #[derive(Deserialize)]
 struct Context<'a> {
     #[serde(borrow, rename = "toolCalls")]
-    tool_calls: Vec<GivenCall<'a>>,
+    tool_calls: Vec<PrescribedCall<'a>>,
 }
 
 #[derive(Deserialize)]
-struct GivenCall<'a> {
+struct PrescribedCall<'a> {
     name: String,
     /// Raw, so that the arguments are sent byte for byte as given.
     #[serde(borrow)]
@@ -27,8 +27,8 @@ pub async fn given_calls(connection: &Connection, context: Option<&str>) -> Outc
     let context = context.ok_or("the suite gave no calls to make")?;
     let Context { tool_calls } =
         serde_json::from_str(context).map_err(|error| format!("what the suite gave along: {error}"))?;
-    for GivenCall { name, arguments } in tool_calls {
-        let arguments = Raw::parse(arguments.get().to_owned())?;
+    for PrescribedCall { name, arguments } in tool_calls {
+        let arguments = RawJson::parse(arguments.get().to_owned())?;
         tour::call(connection, &name, &arguments).await?;
     }
     Ok(())

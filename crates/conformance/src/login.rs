@@ -6,7 +6,8 @@ use std::sync::Arc;
 use serde::Deserialize;
 use url::Url;
 use wharf_auth::{
-    Account, AccountKey, AccountOptions, Assertion, AuthSettings, Grant, Loopback, MemoryVault, Open, Page, VisitError,
+    Account, AccountKey, AccountOptions, AssertionSource, AuthSettings, Grant, Loopback, MemoryVault, Open, Page,
+    VisitError,
 };
 use wharf_client::{CallOptions, ConnectError, Connection};
 use wharf_net::Pending;
@@ -81,11 +82,11 @@ fn grant(scenario: &str, given: &Given) -> Outcome<Grant> {
             token_url: given.idp_token_endpoint.clone().ok_or_else(|| missing("identity provider"))?,
             client_id: given.idp_client_id.clone().ok_or_else(|| missing("client of the identity provider"))?,
             client_secret: None,
-            id_token: Assertion::Given(given.idp_id_token.clone().ok_or_else(|| missing("identity token"))?),
+            id_token: AssertionSource::Given(given.idp_id_token.clone().ok_or_else(|| missing("identity token"))?),
         },
-        "auth/wif-jwt-bearer" => {
-            Grant::Workload { assertion: Assertion::Given(given.valid_jwt.clone().ok_or_else(|| missing("token"))?) }
-        }
+        "auth/wif-jwt-bearer" => Grant::Workload {
+            assertion: AssertionSource::Given(given.valid_jwt.clone().ok_or_else(|| missing("token"))?),
+        },
         _ => Grant::Person,
     })
 }

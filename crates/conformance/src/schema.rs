@@ -1,7 +1,7 @@
 //! Checks that tool schemas pass through the client unchanged.
 
 use wharf_client::Connection;
-use wharf_wire::Raw;
+use wharf_wire::RawJson;
 
 use crate::arguments::arguments_for;
 use crate::{Outcome, tour};
@@ -28,6 +28,6 @@ pub async fn echo(connection: &Connection) -> Outcome {
     let tools = connection.list_tools().await?.items;
     let rich = tools.into_iter().find(|tool| tool.name == RICH);
     let schema = rich.and_then(|tool| tool.input_schema).ok_or_else(|| format!("no schema of `{RICH}` was listed"))?;
-    let arguments = Raw::parse(format!(r#"{{"schema":{}}}"#, schema.get()))?;
+    let arguments = RawJson::parse(format!(r#"{{"schema":{}}}"#, schema.get()))?;
     tour::call(connection, ECHO, &arguments).await
 }

@@ -2,7 +2,7 @@
 
 use wharf_client::{CallOptions, Connection};
 use wharf_spec::Untrusted;
-use wharf_wire::{PromptDefinition, Raw, ToolDefinition};
+use wharf_wire::{PromptDefinition, RawJson, ToolDefinition};
 
 use crate::Outcome;
 use crate::arguments::arguments_for;
@@ -24,7 +24,7 @@ pub async fn everything(connection: &Connection) -> Outcome {
 }
 
 /// Calls a tool. A tool result marked as error is a failure.
-pub async fn call(connection: &Connection, name: &str, arguments: &Raw) -> Outcome {
+pub async fn call(connection: &Connection, name: &str, arguments: &RawJson) -> Outcome {
     let result = connection.call_tool(name, arguments, CallOptions::default()).await;
     let result = result.map_err(|error| format!("tool {}: {error}", shown(name)))?;
     if result.is_error {

@@ -10,7 +10,7 @@ use super::message::locked;
 
 /// Wakes one waiting thread.
 #[derive(Default)]
-pub struct Alarm {
+pub struct CallSignal {
     state: Mutex<State>,
     changed: Condvar,
 }
@@ -23,7 +23,7 @@ struct State {
     answers: HashMap<String, Value>,
 }
 
-impl Alarm {
+impl CallSignal {
     /// Ends every wait, now and later.
     pub fn ring(&self) {
         locked(&self.state).rung = true;

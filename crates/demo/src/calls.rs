@@ -9,7 +9,7 @@ use std::thread;
 
 use serde_json::Value;
 
-use super::alarm::Alarm;
+use super::alarm::CallSignal;
 use super::message::{Outbox, locked};
 
 /// Maximum number of concurrent calls. Each needs a thread.
@@ -21,7 +21,7 @@ pub struct Calls {
 }
 
 /// Running calls by the JSON of their id, which distinguishes `1` from `"1"`.
-type Table = HashMap<String, Arc<Alarm>>;
+type Table = HashMap<String, Arc<CallSignal>>;
 
 impl Calls {
     pub fn is_running(&self, id: &Value) -> bool {
@@ -39,10 +39,10 @@ impl Calls {
         &self,
         id: &Value,
         out: &Arc<dyn Outbox>,
-        work: impl FnOnce(&Arc<Alarm>) -> Option<Value> + Send + 'static,
+        work: impl FnOnce(&Arc<CallSignal>) -> Option<Value> + Send + 'static,
     ) -> Result<(), String> {
         let key = id.to_string();
-        let alarm = Arc::<Alarm>::default();
+        let alarm = Arc::<CallSignal>::default();
         {
             let mut running = locked(&self.running);
             if running.len() >= MOST_CALLS {
@@ -81,7 +81,7 @@ impl Calls {
 }
 
 /// Removes a call from the table and returns whether it was still there.
-fn is_taken_out(running: &Mutex<Table>, key: &str, alarm: &Arc<Alarm>) -> bool {
+fn is_taken_out(running: &Mutex<Table>, key: &str, alarm: &Arc<CallSignal>) -> bool {
     let mut running = locked(running);
     // A later call may have reused the id of a cancelled one.
     let is_ours = running.get(key).is_some_and(|entry| Arc::ptr_eq(entry, alarm));

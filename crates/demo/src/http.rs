@@ -32,7 +32,7 @@ use super::message::Outbox;
 use super::server::{DemoServer, Mirrored, Options};
 use super::stdio::environment;
 use refusal::Refusal;
-use sessions::Sessions;
+use sessions::SessionTable;
 
 pub use address::parse as parse_address;
 
@@ -105,14 +105,14 @@ struct Site {
     root: DemoServer,
     /// True if a handshake revision is supported.
     has_sessions: bool,
-    sessions: Sessions,
+    sessions: SessionTable,
     exchanges: Arc<Semaphore>,
 }
 
 impl Site {
     fn new(root: DemoServer) -> Self {
         let (has_sessions, exchanges) = (root.for_session().is_some(), Arc::new(Semaphore::new(MOST_EXCHANGES)));
-        Self { root, has_sessions, sessions: Sessions::default(), exchanges }
+        Self { root, has_sessions, sessions: SessionTable::default(), exchanges }
     }
 
     /// Acquires a permit for one more exchange.

@@ -12,19 +12,19 @@ struct Prompt {
     name: &'static str,
     title: &'static str,
     description: &'static str,
-    arguments: &'static [Argument],
+    arguments: &'static [DemoPromptArgument],
 }
 
-struct Argument {
+struct DemoPromptArgument {
     name: &'static str,
     title: &'static str,
     description: &'static str,
     is_required: bool,
     /// Values to offer for completion.
-    suggestions: Suggestions,
+    suggestions: ArgumentSuggestions,
 }
 
-enum Suggestions {
+enum ArgumentSuggestions {
     Words(&'static [&'static str]),
     /// The ships in the dock.
     Ships,
@@ -37,12 +37,12 @@ const PROMPTS: [Prompt; 4] = [
         name: "welcome",
         title: "Welcome",
         description: "Asks the model to welcome somebody aboard.",
-        arguments: &[Argument {
+        arguments: &[DemoPromptArgument {
             name: "name",
             title: "Name",
             description: "Whom to welcome",
             is_required: true,
-            suggestions: Suggestions::Words(&["Ada", "Alan", "Barbara", "Edsger", "Grace", "Margaret"]),
+            suggestions: ArgumentSuggestions::Words(&["Ada", "Alan", "Barbara", "Edsger", "Grace", "Margaret"]),
         }],
     },
     Prompt {
@@ -50,19 +50,19 @@ const PROMPTS: [Prompt; 4] = [
         title: "Code review",
         description: "Asks the model to review a piece of code.",
         arguments: &[
-            Argument {
+            DemoPromptArgument {
                 name: "code",
                 title: "Code",
                 description: "The code to review",
                 is_required: true,
-                suggestions: Suggestions::Words(&[]),
+                suggestions: ArgumentSuggestions::Words(&[]),
             },
-            Argument {
+            DemoPromptArgument {
                 name: "language",
                 title: "Language",
                 description: "The language it is written in",
                 is_required: false,
-                suggestions: Suggestions::Words(&[
+                suggestions: ArgumentSuggestions::Words(&[
                     "C",
                     "C++",
                     "Go",
@@ -81,19 +81,19 @@ const PROMPTS: [Prompt; 4] = [
         title: "Tow",
         description: "Asks the model to plan a tow.",
         arguments: &[
-            Argument {
+            DemoPromptArgument {
                 name: "ship",
                 title: "Ship",
                 description: "Which ship to tow",
                 is_required: true,
-                suggestions: Suggestions::Ships,
+                suggestions: ArgumentSuggestions::Ships,
             },
-            Argument {
+            DemoPromptArgument {
                 name: "berth",
                 title: "Berth",
                 description: "Where it lies",
                 is_required: true,
-                suggestions: Suggestions::Berths,
+                suggestions: ArgumentSuggestions::Berths,
             },
         ],
     },
@@ -199,9 +199,9 @@ pub fn suggestions(
     let known = known.ok_or_else(|| unknown_argument(prompt, argument))?;
     let lies_there = |ship: &str| context.get("ship").is_none_or(|chosen| chosen == ship);
     Ok(match known.suggestions {
-        Suggestions::Words(words) => words.to_vec(),
-        Suggestions::Ships => BERTHS.map(|(_, ship)| ship).to_vec(),
-        Suggestions::Berths => {
+        ArgumentSuggestions::Words(words) => words.to_vec(),
+        ArgumentSuggestions::Ships => BERTHS.map(|(_, ship)| ship).to_vec(),
+        ArgumentSuggestions::Berths => {
             BERTHS.into_iter().filter(|(_, ship)| lies_there(ship)).map(|(berth, _)| berth).collect()
         }
     })
@@ -216,7 +216,7 @@ fn find(name: Option<&Value>, view: View) -> Result<&'static Prompt, RpcError> {
 
 fn check(prompt: &Prompt, given: &Map<String, Value>) -> Result<(), RpcError> {
     let required = prompt.arguments.iter().filter(|argument| argument.is_required);
-    for Argument { name, .. } in required {
+    for DemoPromptArgument { name, .. } in required {
         if !given.contains_key(*name) {
             let complaint = format!("the prompt `{}` needs the argument `{name}`", prompt.name);
             return Err(RpcError::invalid_params(complaint));

@@ -9,7 +9,7 @@ use std::sync::{Arc, Mutex};
 
 use serde_json::{Value, json};
 
-use super::alarm::Alarm;
+use super::alarm::CallSignal;
 use super::message::{Outbox, locked};
 
 /// A client capability that a question requires.
@@ -78,17 +78,17 @@ impl Question {
 
 /// Requests of the server that the client has not answered yet.
 #[derive(Default)]
-pub struct Questions {
+pub struct PendingQuestions {
     asked: AtomicU64,
     /// Waiting threads by request id. Bounded by the number of calls and tasks.
-    waiting: Mutex<HashMap<String, Arc<Alarm>>>,
+    waiting: Mutex<HashMap<String, Arc<CallSignal>>>,
 }
 
-impl Questions {
+impl PendingQuestions {
     /// Sends a request and waits for its response: an object with `result` or `error`.
     ///
     /// Returns `None` if the alarm rings first. The request is then cancelled.
-    pub fn ask(&self, mut request: Value, alarm: &Arc<Alarm>, out: &dyn Outbox) -> Option<Value> {
+    pub fn ask(&self, mut request: Value, alarm: &Arc<CallSignal>, out: &dyn Outbox) -> Option<Value> {
         let id = format!("question-{}", self.asked.fetch_add(1, Ordering::Relaxed) + 1);
         locked(&self.waiting).insert(id.clone(), Arc::clone(alarm));
         request["jsonrpc"] = "2.0".into();

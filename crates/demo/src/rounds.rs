@@ -19,10 +19,10 @@ const MOST_PARKED: usize = 256;
 
 #[derive(Default)]
 pub struct Rounds {
-    parked: Mutex<VecDeque<Parked>>,
+    parked: Mutex<VecDeque<ParkedCall>>,
 }
 
-struct Parked {
+struct ParkedCall {
     state: String,
     /// Keys of the questions of the last round.
     asked: Vec<String>,
@@ -55,7 +55,7 @@ impl Rounds {
             None if given.is_empty() => return Ok(Conversation { call, answers: Map::new(), pauses: 0 }),
             None => return Err(RpcError::invalid_params("`inputResponses` came without its `requestState`")),
         };
-        let Parked { asked, mut conversation, .. } = parked;
+        let ParkedCall { asked, mut conversation, .. } = parked;
         if conversation.call != call {
             return Err(RpcError::invalid_params("`requestState` belongs to another call"));
         }
@@ -66,7 +66,7 @@ impl Rounds {
         Ok(conversation)
     }
 
-    fn take(&self, state: &Value) -> Result<Parked, RpcError> {
+    fn take(&self, state: &Value) -> Result<ParkedCall, RpcError> {
         let mut parked = locked(&self.parked);
         let place = parked.iter().position(|parked| *state == parked.state);
         place
@@ -87,7 +87,7 @@ impl Rounds {
         if parked.len() >= MOST_PARKED {
             parked.pop_front();
         }
-        parked.push_back(Parked { state, asked, conversation });
+        parked.push_back(ParkedCall { state, asked, conversation });
         result
     }
 }

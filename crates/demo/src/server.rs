@@ -15,7 +15,7 @@ use std::time::Duration;
 
 use serde_json::{Map, Value, json};
 
-use super::alarm::Alarm;
+use super::alarm::CallSignal;
 use super::calls::Calls;
 use super::logging::Logging;
 use super::message::{
@@ -25,14 +25,14 @@ use super::message::{
 use super::negotiation::{CLIENT_CAPABILITIES_KEY, Negotiation};
 use super::pages::page;
 use super::port::{LOG_URI, Port};
-use super::questions::Questions;
+use super::questions::PendingQuestions;
 use super::revision::Revision;
 use super::rounds::Rounds;
-use super::subscriptions::{Filter, Subscriptions};
+use super::subscriptions::{DemoSubscriptions, Filter};
 use super::tasks::Tasks;
 use super::{completion, elicitation, prompts, resources, skills, tools};
 use calling::Exchange;
-use kinds::Nature;
+use kinds::ProcessState;
 
 pub use kinds::Mirrored;
 
@@ -59,20 +59,20 @@ pub struct Options {
 pub struct DemoServer {
     /// Distinguishes this connection from others that share its port.
     connection: u64,
-    nature: Nature,
+    nature: ProcessState,
     mirrored: Mirrored,
     negotiation: Negotiation,
     /// Client capabilities, as declared in `initialize`.
     capabilities: Mutex<Value>,
     calls: Calls,
-    questions: Arc<Questions>,
+    questions: Arc<PendingQuestions>,
     rounds: Arc<Rounds>,
     tasks: Arc<Tasks>,
-    subscriptions: Arc<Subscriptions>,
+    subscriptions: Arc<DemoSubscriptions>,
     logging: Logging,
     port: Arc<Port>,
     /// Rings when the server closes.
-    closing: Alarm,
+    closing: CallSignal,
 }
 
 impl DemoServer {

@@ -21,7 +21,7 @@ const MOST: usize = 256;
 const CONNECTION_CLOSED: i64 = -32000;
 
 #[derive(Default)]
-pub struct Subscriptions {
+pub struct DemoSubscriptions {
     /// Resources that a handshake client subscribed to.
     uris: Mutex<BTreeSet<String>>,
     listens: Mutex<Vec<Listen>>,
@@ -51,7 +51,7 @@ pub enum Ending {
     Error,
 }
 
-impl Subscriptions {
+impl DemoSubscriptions {
     /// Answers `resources/subscribe`.
     ///
     /// # Errors

@@ -8,9 +8,9 @@ use std::time::{Duration, Instant};
 
 use serde_json::{Map, Value, json};
 
-use super::alarm::Alarm;
+use super::alarm::CallSignal;
 use super::message::{Outbox, is_request_id};
-use super::questions::{Need, Question, Questions};
+use super::questions::{Need, PendingQuestions, Question};
 use super::revision::Revision;
 
 /// The client, as seen by a running call.
@@ -65,7 +65,7 @@ pub struct Wait {
 
 impl Wait {
     /// Waits. Calls `after` with the number of each finished step.
-    pub fn pass(self, alarm: &Alarm, mut after: impl FnMut(u32)) -> Result<(), Stop> {
+    pub fn pass(self, alarm: &CallSignal, mut after: impl FnMut(u32)) -> Result<(), Stop> {
         let started = Instant::now();
         for step in 1..=self.steps {
             let due = self.duration.mul_f64(f64::from(step) / f64::from(self.steps));
@@ -107,7 +107,7 @@ pub struct Line {
     pub revision: Revision,
     /// Declared client capabilities.
     pub capabilities: Value,
-    pub alarm: Arc<Alarm>,
+    pub alarm: Arc<CallSignal>,
     pub progress: Option<Progress>,
     pub out: Arc<dyn Outbox>,
 }
@@ -141,7 +141,7 @@ pub fn result_of(mut response: Value) -> Result<Value, Stop> {
 /// Asks by requests during the call, as the handshake revisions do.
 pub struct Live {
     pub line: Line,
-    pub questions: Arc<Questions>,
+    pub questions: Arc<PendingQuestions>,
 }
 
 impl Talk for Live {

@@ -12,13 +12,13 @@ use std::time::{Duration, Instant, SystemTime};
 
 use serde_json::{Map, Value, json};
 
-use super::alarm::Alarm;
+use super::alarm::CallSignal;
 use super::message::{INTERNAL_ERROR, RpcError, locked};
 use super::resources::timestamp;
 use super::rounds::nonce;
 use super::talk::{Stop, Talk};
 
-pub use run::Crew;
+pub use run::TaskServices;
 
 /// Maximum number of tasks. The oldest finished one is removed.
 const MOST_TASKS: usize = 64;
@@ -42,7 +42,7 @@ pub struct Task {
     born: Instant,
     ttl_ms: u64,
     state: Mutex<State>,
-    alarm: Arc<Alarm>,
+    alarm: Arc<CallSignal>,
 }
 
 struct State {
@@ -50,7 +50,7 @@ struct State {
     message: String,
     updated: String,
     /// Threads to wake at the end.
-    watchers: Vec<Arc<Alarm>>,
+    watchers: Vec<Arc<CallSignal>>,
 }
 
 /// Phase of a task.
@@ -121,7 +121,7 @@ impl Tasks {
 }
 
 /// Starts a task on its own thread.
-pub fn begin(task: Arc<Task>, play: Play, crew: Crew) {
+pub fn begin(task: Arc<Task>, play: Play, crew: TaskServices) {
     let worker = Arc::clone(&task);
     let thread = thread::Builder::new().name("demo-task".to_owned());
     if let Err(error) = thread.spawn(move || run::carry_out(play, crew, worker)) {
@@ -169,7 +169,7 @@ impl Task {
     }
 
     /// Waits until the task ends or `watcher` rings. Returns whether the task ended.
-    pub fn ends_before(&self, watcher: &Arc<Alarm>) -> bool {
+    pub fn ends_before(&self, watcher: &Arc<CallSignal>) -> bool {
         {
             let mut state = locked(&self.state);
             if state.phase.is_end() {

@@ -28,13 +28,13 @@ impl Outbox for Memory {
 }
 
 /// A client and its server.
-struct Harness {
+struct DemoServerHarness {
     server: DemoServer,
     out: Arc<dyn Outbox>,
     inbox: Receiver<Value>,
 }
 
-impl Harness {
+impl DemoServerHarness {
     fn new(revision: Option<&str>) -> Self {
         let options =
             Options { revision: revision.map(str::to_owned), name: "demo".to_owned(), crash_after: None, tide: None };
@@ -109,7 +109,7 @@ fn initialize_agrees_on_a_handshake_revision() {
         (Some("2025-03-26"), "2025-11-25", "2025-03-26"),
     ];
     for (pinned, requested, expected) in table {
-        let harness = Harness::new(pinned);
+        let harness = DemoServerHarness::new(pinned);
         let reply = harness.request("initialize", json!({"protocolVersion": requested}));
         assert_eq!(reply["result"]["protocolVersion"], expected);
         assert_eq!(reply["result"]["serverInfo"]["name"], "demo");
@@ -121,10 +121,11 @@ fn initialize_agrees_on_a_handshake_revision() {
 fn the_first_request_settles_the_era() {
     let initialize = json!({"protocolVersion": "2025-11-25"});
     let modern = json!({"_meta": modern_meta()});
-    let code =
-        |harness: &Harness, method, params: &Value| harness.request(method, params.clone())["error"]["code"].clone();
+    let code = |harness: &DemoServerHarness, method, params: &Value| {
+        harness.request(method, params.clone())["error"]["code"].clone()
+    };
 
-    let harness = Harness::new(None);
+    let harness = DemoServerHarness::new(None);
     assert_eq!(code(&harness, "tools/list", &json!({})), -32602, "neither era");
     assert_eq!(code(&harness, "ping", &json!({})), Value::Null);
     assert_eq!(code(&harness, "initialize", &initialize), Value::Null);
@@ -132,18 +133,18 @@ fn the_first_request_settles_the_era() {
     assert_eq!(code(&harness, "server/discover", &modern), -32600);
     assert_eq!(code(&harness, "server/discover", &json!({})), -32601);
 
-    let harness = Harness::new(None);
+    let harness = DemoServerHarness::new(None);
     assert_eq!(code(&harness, "server/discover", &modern), Value::Null);
     assert_eq!(code(&harness, "initialize", &initialize), -32600);
     assert_eq!(code(&harness, "ping", &modern), -32601);
 
-    let harness = Harness::new(Some("2025-11-25"));
+    let harness = DemoServerHarness::new(Some("2025-11-25"));
     assert_eq!(code(&harness, "server/discover", &modern), -32601);
     assert_eq!(code(&harness, "tools/list", &json!({})), -32600);
     assert_eq!(code(&harness, "initialize", &initialize), Value::Null);
     assert_eq!(code(&harness, "server/discover", &modern), -32601);
 
-    let harness = Harness::new(Some(MODERN));
+    let harness = DemoServerHarness::new(Some(MODERN));
     assert_eq!(code(&harness, "initialize", &initialize), -32022);
     assert_eq!(code(&harness, "tools/list", &json!({})), -32602);
 }
@@ -162,10 +163,10 @@ fn modern_requests_describe_themselves() {
         (json!({version: "2099-01-01"}), -32022),
     ];
     for (meta, code) in table {
-        let reply = Harness::new(None).request("server/discover", json!({"_meta": meta}));
+        let reply = DemoServerHarness::new(None).request("server/discover", json!({"_meta": meta}));
         assert_eq!(reply["error"]["code"], code, "{meta}");
     }
-    let harness = Harness::new(Some(MODERN));
+    let harness = DemoServerHarness::new(Some(MODERN));
     let reply = harness.request("tools/list", json!({"_meta": {version: "2099-01-01"}}));
     let expected = json!({"supported": [MODERN], "requested": "2099-01-01"});
     assert_eq!(reply["error"]["data"], expected);
@@ -183,7 +184,7 @@ fn modern_results_are_complete_and_say_how_long_they_last() {
         ("prompts/get", json!({"name": "welcome", "arguments": {"name": "Ada"}}), false),
         ("tools/call", json!({"name": "fail"}), false),
     ];
-    let harness = Harness::settled(MODERN);
+    let harness = DemoServerHarness::settled(MODERN);
     for (method, params, is_cacheable) in table {
         let result = harness.ask(MODERN, method, params)["result"].take();
         assert_eq!(result["resultType"], "complete", "{method}");
@@ -197,7 +198,7 @@ fn modern_results_are_complete_and_say_how_long_they_last() {
 #[test]
 fn failures_have_the_codes_of_their_revision() {
     for revision in revisions() {
-        let harness = Harness::settled(revision);
+        let harness = DemoServerHarness::settled(revision);
         let not_found = if revision == MODERN { -32602 } else { -32002 };
         let table = [
             ("tools/call", json!({"name": "nothing"}), -32602),
@@ -220,7 +221,7 @@ fn failures_have_the_codes_of_their_revision() {
 
 #[test]
 fn messages_that_are_none_are_refused_and_notifications_never_answered() {
-    let harness = Harness::new(None);
+    let harness = DemoServerHarness::new(None);
     let table: [(&[u8], i64); 5] = [
         (b"{", -32700),
         (b"\xff", -32700),
@@ -242,7 +243,7 @@ fn messages_that_are_none_are_refused_and_notifications_never_answered() {
 #[test]
 fn slow_calls_report_progress_in_the_words_of_their_revision() {
     for revision in revisions() {
-        let harness = Harness::settled(revision);
+        let harness = DemoServerHarness::settled(revision);
         let mut meta = if revision == MODERN { modern_meta() } else { json!({}) };
         meta["progressToken"] = "t".into();
         let arguments = json!({"seconds": 0.01, "steps": 2});
@@ -262,7 +263,7 @@ fn slow_calls_report_progress_in_the_words_of_their_revision() {
 
 #[test]
 fn a_cancelled_call_stops_at_once_and_is_not_answered() {
-    let harness = Harness::settled("2025-11-25");
+    let harness = DemoServerHarness::settled("2025-11-25");
     let params = json!({"name": "slow", "arguments": {"seconds": 600}});
     let slow = json!({"jsonrpc": "2.0", "id": "a", "method": "tools/call", "params": params});
     let cancel = |id: Value| {
@@ -300,7 +301,7 @@ fn batches_are_answered_together_in_the_one_revision_that_has_them() {
         {"jsonrpc": "2.0", "method": "notifications/cancelled", "params": {"requestId": 4}},
     ]);
     for revision in HANDSHAKES {
-        let harness = Harness::settled(revision);
+        let harness = DemoServerHarness::settled(revision);
         harness.send(&batch);
         let reply = harness.receive();
         if revision == "2025-03-26" {
@@ -318,7 +319,7 @@ fn batches_are_answered_together_in_the_one_revision_that_has_them() {
 #[test]
 fn tools_come_in_pages() {
     for revision in revisions() {
-        let harness = Harness::settled(revision);
+        let harness = DemoServerHarness::settled(revision);
         let first = harness.ask(revision, "tools/list", json!({}))["result"].take();
         assert_eq!(first["tools"].as_array().unwrap().len(), 15);
         let cursor = json!({"cursor": first["nextCursor"]});

@@ -12,7 +12,7 @@ use super::sweep::ProcessMark;
 use super::{Exit, keeper, orphans};
 
 /// A child process that is awaited by its pidfd, or reaped later if dropped.
-pub(super) struct Reaped {
+pub(super) struct ChildProcess {
     child: Option<Child>,
     /// Readable once the child has ended. `None` if the kernel does not support pidfds.
     pub watched: Option<OwnedFd>,
@@ -20,7 +20,7 @@ pub(super) struct Reaped {
     pub mark: Option<ProcessMark>,
 }
 
-impl Reaped {
+impl ChildProcess {
     pub fn new(mut child: Child, mark: Option<ProcessMark>) -> io::Result<Self> {
         match keeper::pid_of(&child).map(|pid| pidfd_open(pid, PidfdFlags::empty())) {
             Ok(Ok(watched)) => Ok(Self { child: Some(child), watched: Some(watched), mark }),
@@ -103,7 +103,7 @@ fn how_it_ended(status: std::process::ExitStatus) -> Exit {
     }
 }
 
-impl Drop for Reaped {
+impl Drop for ChildProcess {
     fn drop(&mut self) {
         if let Some(child) = self.child.take() {
             orphans::leave(child, self.mark.take());

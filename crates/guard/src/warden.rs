@@ -18,7 +18,7 @@ use tokio::task::JoinHandle;
 use tokio::time::{Instant, MissedTickBehavior};
 
 use super::letter::{Errand, KILL, REPORT, Report, TERMINATE};
-use super::reaped::Reaped;
+use super::reaped::ChildProcess;
 use super::sweep::{self, ProcessMark};
 use super::{Containment, Exit, GUARD_ARGUMENT, GUARD_NAME, GuardProgram, keeper, sys};
 
@@ -78,7 +78,7 @@ pub async fn launch(errand: Errand, guard: GuardProgram) -> Result<(Process, Str
 /// A server that has just been started and has no watcher yet.
 struct Started {
     pid: Pid,
-    child: Reaped,
+    child: ChildProcess,
     /// The guard's socket. `None` for a plain process group.
     control: Option<UnixStream>,
 }
@@ -97,7 +97,7 @@ fn start_guarded(errand: &Errand, program: &Path) -> Result<(Started, Streams), 
         .stdout(Stdio::null())
         .stderr(Stdio::null());
     let mark = Some(ProcessMark::new(&errand.mark));
-    let child = Reaped::new(command.spawn().map_err(around)?, mark).map_err(around)?;
+    let child = ChildProcess::new(command.spawn().map_err(around)?, mark).map_err(around)?;
     drop(command);
     match instruct(&control, errand, theirs) {
         Ok(pid) => Ok((Started { pid, child, control: Some(control) }, streams)),
@@ -133,7 +133,7 @@ fn start_grouped(errand: &Errand) -> Result<(Started, Streams), LaunchError> {
     let (theirs, streams) = pipes().map_err(LaunchError::Around)?;
     let child = keeper::command(errand, theirs).spawn().map_err(LaunchError::Server)?;
     let pid = keeper::pid_of(&child).map_err(LaunchError::Around)?;
-    let child = Reaped::new(child, None).map_err(LaunchError::Around)?;
+    let child = ChildProcess::new(child, None).map_err(LaunchError::Around)?;
     Ok((Started { pid, child, control: None }, streams))
 }
 
@@ -175,11 +175,11 @@ impl Started {
             Some(control) => {
                 control.set_nonblocking(true)?;
                 let control = tokio::net::UnixStream::from_std(control)?;
-                let watcher = Guarded { control, child: self.child, ended, grace };
+                let watcher = GuardWatcher { control, child: self.child, ended, grace };
                 (Containment::Guard, tokio::spawn(watcher.run(inbox, exit_sender)))
             }
             None => {
-                let watcher = Grouped { group: self.pid, child: self.child, ended, grace };
+                let watcher = GroupWatcher { group: self.pid, child: self.child, ended, grace };
                 (Containment::Group, tokio::spawn(watcher.run(inbox, exit_sender)))
             }
         };
@@ -211,14 +211,14 @@ impl Process {
 }
 
 /// Watches a guard. Dropping it closes the socket, and the guard ends the server.
-struct Guarded {
+struct GuardWatcher {
     control: tokio::net::UnixStream,
-    child: Reaped,
+    child: ChildProcess,
     ended: Option<AsyncFd<OwnedFd>>,
     grace: Duration,
 }
 
-impl Guarded {
+impl GuardWatcher {
     async fn run(mut self, mut inbox: mpsc::UnboundedReceiver<u8>, exit: watch::Sender<Option<Exit>>) {
         let mut report = [0; REPORT];
         let mut filled = 0;
@@ -286,14 +286,14 @@ async fn sleep_until(deadline: Option<Instant>) {
 }
 
 /// Watches a server without a guard. Dropping it kills the group.
-struct Grouped {
+struct GroupWatcher {
     group: Pid,
-    child: Reaped,
+    child: ChildProcess,
     ended: Option<AsyncFd<OwnedFd>>,
     grace: Duration,
 }
 
-impl Grouped {
+impl GroupWatcher {
     async fn run(mut self, mut inbox: mpsc::UnboundedReceiver<u8>, exit: watch::Sender<Option<Exit>>) {
         let mut patience = None;
         loop {
@@ -322,7 +322,7 @@ impl Grouped {
     }
 }
 
-impl Drop for Grouped {
+impl Drop for GroupWatcher {
     fn drop(&mut self) {
         // Also after the server's own exit: processes left in its group end with it.
         let _ = kill_process_group(self.group, Signal::KILL);

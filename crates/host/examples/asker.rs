@@ -6,8 +6,8 @@ use std::io::BufRead as _;
 use std::sync::Arc;
 
 use wharf::spec::{ServerName, Untrusted};
-use wharf::tools::{Call, Caller};
-use wharf::{Ask, Asker, ClosureServer, Host, PermissionAnswer, Raw, ToolReply};
+use wharf::tools::{Call, ToolCaller};
+use wharf::{Ask, Asker, ClosureServer, Host, PermissionAnswer, RawJson, ToolReply};
 
 /// Asks on a thread of its own, since whoever is asked may take a while and a runtime must not wait.
 struct Terminal;
@@ -46,7 +46,7 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
     };
     let host = Host::builder().local(ServerName::new("bell")?, bell).asker(Arc::new(Terminal)).start().await?;
     host.settled().await;
-    match host.registry().call("mcp__bell__ring", Call::new(Raw::empty_object(), Caller::agent())).await {
+    match host.registry().call("mcp__bell__ring", Call::new(RawJson::empty_object(), ToolCaller::agent())).await {
         Ok(outcome) => println!("{}", Untrusted::new(outcome.text()).block()),
         Err(failure) => println!("{failure}"),
     }

@@ -10,7 +10,7 @@
 
 use wharf::policy::{Action, Rule, RuleOrigin, SourcedRule, Standing};
 use wharf::spec::{ServerEntry, ServerName, ServerSpec, StdioSpec, Surroundings, Untrusted};
-use wharf::{CallOptions, Host, Raw};
+use wharf::{CallOptions, Host, RawJson};
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {
     // First of all: this program, executed again, guards the processes of its servers.
@@ -42,7 +42,7 @@ async fn embed() -> Result<(), Box<dyn std::error::Error>> {
         println!("  {}", Untrusted::new(&*tool.description.shown));
     }
     let echo = host.resolve("mcp__demo__echo")?;
-    let reply = host.call(&echo, &Raw::parse(r#"{"text":"Ahoy!"}"#)?, CallOptions::default()).await?;
+    let reply = host.call(&echo, &RawJson::parse(r#"{"text":"Ahoy!"}"#)?, CallOptions::default()).await?;
     // Whatever a server says is shown escaped.
     println!("{}", Untrusted::new(reply.text()?).block());
 

@@ -6,21 +6,21 @@ use std::sync::Arc;
 
 use serde_json::json;
 use wharf::spec::{ServerName, Untrusted};
-use wharf::tools::{Call, Caller, OpenGate};
-use wharf::{ClosureServer, Host, Raw, ToolCall, ToolReply};
+use wharf::tools::{AllowAllGate, Call, ToolCaller};
+use wharf::{ClosureServer, Host, RawJson, ToolCall, ToolReply};
 
 #[tokio::main(flavor = "current_thread")]
 async fn main() -> Result<(), Box<dyn std::error::Error>> {
     let host = Host::builder()
         // Everything may be called. Leave it out, and rules decide.
-        .gate(Arc::new(OpenGate))
+        .gate(Arc::new(AllowAllGate))
         .local(ServerName::new("tides")?, tides)
         .start()
         .await?;
     host.settled().await;
 
-    let arguments = Raw::parse(r#"{"port":"Bremen"}"#)?;
-    let outcome = host.registry().call("mcp__tides__next_high", Call::new(arguments, Caller::agent())).await?;
+    let arguments = RawJson::parse(r#"{"port":"Bremen"}"#)?;
+    let outcome = host.registry().call("mcp__tides__next_high", Call::new(arguments, ToolCaller::agent())).await?;
     println!("{}", Untrusted::new(outcome.text()).block());
 
     host.close().await;

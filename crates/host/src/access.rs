@@ -7,14 +7,16 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use serde_json::json;
-use wharf_json::{Raw, members};
-use wharf_tools::{About, Attempt, Caller, Check, Consent, Description, Permission, Refusal, RefusalReason, Risk};
+use wharf_json::{RawJson, members};
+use wharf_tools::{
+    Attempt, CallSubject, Check, Consent, Description, Permission, Refusal, RefusalReason, Risk, ToolCaller,
+};
 
 use crate::call::CallOptions;
 use crate::catalog::{ListName, Section};
 use crate::context::Context;
 use crate::error::HostError;
-use crate::polling::PermittedBy;
+use crate::polling::PermissionSource;
 use crate::server::Server;
 use crate::uri_template::fits_any;
 
@@ -34,8 +36,8 @@ pub(crate) struct Access<'a> {
     pub tool: &'static str,
     pub server: &'a Server,
     /// Arguments that permission rules match: the server's name, the URI and the tool's other arguments.
-    pub arguments: &'a Raw,
-    pub caller: &'a Caller,
+    pub arguments: &'a RawJson,
+    pub caller: &'a ToolCaller,
 }
 
 /// Permission required for an access, in addition to passing the deny rules.
@@ -47,21 +49,21 @@ pub(crate) enum Need {
 }
 
 /// A permitted access, with the tool description needed to check it again.
-pub(crate) struct Permitted {
+pub(crate) struct PermittedAccess {
     pub tool: Arc<Description>,
-    pub by: PermittedBy,
+    pub by: PermissionSource,
 }
 
 impl Access<'_> {
     fn description(&self, need: Need) -> Arc<Description> {
-        let mut description = Description::new(self.tool, "", Raw::empty_object());
+        let mut description = Description::new(self.tool, "", RawJson::empty_object());
         let reason = match need {
             Need::Nothing => None,
             Need::Permission(reason) => reason,
         };
         description.risk = Risk::Low;
         description.permission = if need == Need::Nothing { Permission::NotNeeded } else { Permission::Needed };
-        description.about = Some(About { provider: self.server.name.as_str().into(), reason });
+        description.about = Some(CallSubject { provider: self.server.name.as_str().into(), reason });
         Arc::new(description)
     }
 }
@@ -79,15 +81,15 @@ impl Context {
     }
 
     /// Checks an access with the gate. Waits for the answer if the gate prompts a person.
-    pub async fn permit_access(&self, access: Access<'_>, need: Need) -> Result<Permitted, HostError> {
+    pub async fn permit_access(&self, access: Access<'_>, need: Need) -> Result<PermittedAccess, HostError> {
         let tool = access.description(need);
         let Access { caller, arguments, .. } = access;
         let by = match self.gate.check(Attempt { caller, tool: &tool, arguments }) {
-            Check::Pass => Ok(PermittedBy::Rules),
+            Check::Pass => Ok(PermissionSource::Rules),
             Check::Refuse(refusal) => Err(refusal),
-            Check::Ask(answer) => answer.await.map(|()| PermittedBy::Person),
+            Check::Ask(answer) => answer.await.map(|()| PermissionSource::Person),
         };
-        by.map(|by| Permitted { tool, by }).map_err(HostError::Refused)
+        by.map(|by| PermittedAccess { tool, by }).map_err(HostError::Refused)
     }
 
     /// Checks an access to a resource. Waits for the server's lists if the decision needs them and they are not loaded
@@ -97,7 +99,7 @@ impl Context {
         access: Access<'_>,
         uri: &str,
         timeout: Option<Duration>,
-    ) -> Result<Permitted, HostError> {
+    ) -> Result<PermittedAccess, HostError> {
         // A denied server is not started just to read its lists. A caller that named the URI itself has given consent.
         let decided = access.caller.consent == Consent::Given || self.denial_of(access.server).is_some();
         let need = match decided || self.lists(access.server, uri, timeout).await? {
@@ -112,7 +114,7 @@ impl Context {
         &self,
         server: &Server,
         method: &str,
-        params: Option<&Raw>,
+        params: Option<&RawJson>,
         options: &CallOptions,
     ) -> Result<(), HostError> {
         let tool = match method {
@@ -151,8 +153,8 @@ impl Context {
 }
 
 /// Returns the arguments that permission rules match for a request made without a tool call.
-pub(crate) fn arguments(server: &Server, uri: &str) -> Raw {
-    Raw::known(json!({ "server": server.name.as_str(), "uri": uri }).to_string())
+pub(crate) fn arguments(server: &Server, uri: &str) -> RawJson {
+    RawJson::known(json!({ "server": server.name.as_str(), "uri": uri }).to_string())
 }
 
 fn is_listed(section: &Section, uri: &str) -> bool {

@@ -8,7 +8,7 @@ use std::time::Duration;
 use sha2::{Digest as _, Sha256};
 use tokio::time::Instant;
 use wharf_auth::{Account, LoginError, Standing, Visitor};
-use wharf_client::{Authorization, Authorizer, ConnectOptions, Pending};
+use wharf_client::{AuthorizationId, Authorizer, ConnectOptions, Pending};
 use wharf_spec::{HttpSpec, ServerName, ServerSpec};
 
 use crate::context::Context;
@@ -91,7 +91,7 @@ pub(crate) type Accounts = Arc<dyn Fn(&ServerName, &HttpSpec) -> Option<Arc<dyn 
 
 /// Login state of one server.
 #[derive(Default)]
-pub(crate) struct Membership {
+pub(crate) struct LoginState {
     account: OnceLock<Option<Arc<dyn ServerAccount>>>,
     /// Number of logins and logouts made through this host.
     logins: AtomicU64,
@@ -117,7 +117,7 @@ impl Drop for Step {
     }
 }
 
-impl Membership {
+impl LoginState {
     /// Allows login prompts again.
     pub fn may_ask(&self) {
         self.quiet.store(false, Ordering::Release);
@@ -196,7 +196,7 @@ impl Server {
         options.authorizer = Some(Arc::clone(account) as Arc<dyn Authorizer>);
         // Cached private results must not be shared between logins.
         let logins = self.membership.logins.load(Ordering::Acquire);
-        options.authorization = Authorization(format!("{}/{}/{logins}", self.name, self.generation));
+        options.authorization = AuthorizationId(format!("{}/{}/{logins}", self.name, self.generation));
     }
 
     /// Records a change of login or a logout, and clears the result cache.

@@ -3,11 +3,11 @@
 use std::sync::Arc;
 
 use tokio::sync::oneshot;
-use wharf_json::Raw;
-use wharf_policy::{NoRule, Rule};
+use wharf_json::RawJson;
+use wharf_policy::{Rule, RuleWriteError};
 use wharf_spec::{ServerName, ToolId};
 use wharf_tools::Description;
-use wharf_wire::{ElicitAnswer, Elicitation, SamplingRequest};
+use wharf_wire::{Elicitation, ElicitationResponse, SamplingRequest};
 
 /// A question to a person. Each variant names its server and has its own answer type.
 ///
@@ -17,12 +17,12 @@ pub enum Ask {
     /// Permission for a tool call.
     Permission(PermissionAsk, Reply<PermissionAnswer>),
     /// A server requests form input or a visit to a web page.
-    Elicitation(ElicitationAsk, Reply<ElicitAnswer>),
+    Elicitation(ElicitationAsk, Reply<ElicitationResponse>),
     /// An agreed page has been opened: asks the person to confirm that they have finished. If the reply is dropped, the
     /// client waits for the server's own notification.
     Page(PageAsk, Reply<()>),
     /// A server requests a model completion.
-    Sampling(SamplingAsk, Reply<Result<Raw, wharf_client::NotSampled>>),
+    Sampling(SamplingAsk, Reply<Result<RawJson, wharf_client::SamplingError>>),
     /// A server requires a login: asks whether to open the browser.
     Login(LoginAsk, Reply<Consent>),
     /// Approval of a server that a project configures.
@@ -38,7 +38,7 @@ pub struct PermissionAsk {
     /// The tool's description.
     pub tool: Arc<Description>,
     /// The call's arguments, to be displayed in full and escaped.
-    pub arguments: Raw,
+    pub arguments: RawJson,
     /// Name of the caller.
     pub caller: Arc<str>,
     /// Reason for the prompt, as a sentence.
@@ -47,7 +47,7 @@ pub struct PermissionAsk {
     pub changed: Option<String>,
     /// The rule that "always" creates, or the reason why no rule can be created. In that case "always" holds until the
     /// host stops.
-    pub always: Result<Rule, NoRule>,
+    pub always: Result<Rule, RuleWriteError>,
 }
 
 /// A person's answer to a permission prompt.
@@ -170,8 +170,8 @@ impl Ask {
 
 impl PermissionAsk {
     /// Creates a permission request with default values, for tests of an [`Asker`].
-    pub fn new(id: ToolId, tool: Arc<Description>, arguments: Raw) -> Self {
-        let always = Err(NoRule::NoServer(id.server.clone()));
+    pub fn new(id: ToolId, tool: Arc<Description>, arguments: RawJson) -> Self {
+        let always = Err(RuleWriteError::NoServer(id.server.clone()));
         Self { id, tool, arguments, caller: "agent".into(), reason: String::new(), changed: None, always }
     }
 }

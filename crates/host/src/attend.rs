@@ -9,7 +9,7 @@ use std::time::Duration;
 use tokio::sync::watch;
 use tokio::time::Instant;
 use wharf_client::{CallError, Connection, Event as News, Listing, Subscription};
-use wharf_wire::{Interest, PromptDefinition, Raw, Resource, ResourceTemplate, ServerCapabilities, ToolDefinition};
+use wharf_wire::{Interest, PromptDefinition, RawJson, Resource, ResourceTemplate, ServerCapabilities, ToolDefinition};
 
 use crate::catalog::ListName;
 use crate::context::Context;
@@ -28,7 +28,7 @@ const SPREAD: Duration = Duration::from_millis(200);
 
 /// The lists that a host requests from its servers.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub enum Attention {
+pub enum ListingMode {
     /// All lists, refreshed on every change.
     #[default]
     Full,
@@ -38,13 +38,13 @@ pub enum Attention {
 
 /// The lists that need a refresh.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-struct Stale {
+struct DirtyLists {
     tools: bool,
     resources: bool,
     prompts: bool,
 }
 
-impl Stale {
+impl DirtyLists {
     const ALL: Self = Self { tools: true, resources: true, prompts: true };
 
     /// Keeps only the lists that the server's capabilities include.
@@ -68,13 +68,13 @@ pub(crate) struct Lists {
     pub failed: Vec<(ListName, String)>,
 }
 
-struct Attendant {
+struct ServerLister {
     context: Arc<Context>,
     server: Arc<Server>,
     connection: Connection,
     epoch: u64,
     lists: Lists,
-    stale: Stale,
+    stale: DirtyLists,
     looked: Instant,
     /// Bytes of the last refresh. A list that was abandoned counts as the maximum list size.
     bytes: usize,
@@ -82,16 +82,16 @@ struct Attendant {
 
 /// Lists a server's offer and keeps it current until the future is dropped.
 pub(crate) async fn attend(context: Arc<Context>, server: Arc<Server>, connection: Connection, epoch: u64) {
-    let (lists, stale) = (Lists::default(), Stale::ALL);
+    let (lists, stale) = (Lists::default(), DirtyLists::ALL);
     let mut attendant =
-        Attendant { context, server, connection, epoch, lists, stale, looked: Instant::now(), bytes: 0 };
+        ServerLister { context, server, connection, epoch, lists, stale, looked: Instant::now(), bytes: 0 };
     match attendant.context.options.attention {
-        Attention::Full => attendant.watch().await,
-        Attention::ToolsOnce => attendant.look_once().await,
+        ListingMode::Full => attendant.watch().await,
+        ListingMode::ToolsOnce => attendant.look_once().await,
     }
 }
 
-impl Attendant {
+impl ServerLister {
     /// Subscribes to the server and refreshes its lists. Subscribes again when the requested resources change.
     async fn watch(&mut self) {
         let connection = self.connection.clone();
@@ -122,7 +122,7 @@ impl Attendant {
 
     /// Lists the server's tools once.
     async fn look_once(&mut self) {
-        self.stale = Stale { tools: true, ..Stale::default() };
+        self.stale = DirtyLists { tools: true, ..DirtyLists::default() };
         self.look().await;
     }
 
@@ -185,7 +185,7 @@ impl Attendant {
             News::Resources => self.stale.resources = true,
             News::Resource(uri) => self.context.tell_updated(&self.server, uri),
             News::Resumed => {
-                self.stale = Stale::ALL;
+                self.stale = DirtyLists::ALL;
                 self.context.tell_perhaps_updated(&self.server, self.server.watched.agreed());
             }
             _ => {}
@@ -194,7 +194,7 @@ impl Attendant {
 
     /// Returns the time of the next refresh: soon after a change notification, otherwise when a TTL expires.
     fn due(&self) -> Instant {
-        if self.stale != Stale::default() {
+        if self.stale != DirtyLists::default() {
             let seconds = (self.bytes / BYTES_PER_SECOND) as u64;
             return self.looked + BETWEEN_LOOKS.max(Duration::from_secs(seconds)) + self.context.jitter(SPREAD);
         }
@@ -213,7 +213,7 @@ impl Attendant {
     /// Lists everything that may have changed and publishes it.
     async fn look(&mut self) {
         let stale = std::mem::take(&mut self.stale);
-        let stale = if stale == Stale::default() { Stale::ALL } else { stale };
+        let stale = if stale == DirtyLists::default() { DirtyLists::ALL } else { stale };
         let stale = stale.among(&self.connection.facts().capabilities);
         self.lists.failed.clear();
         self.bytes = 0;
@@ -237,8 +237,8 @@ impl Attendant {
         self.failures_told();
     }
 
-    async fn look_further(&mut self, connection: &Connection, stale: Stale) {
-        let Stale { resources, prompts, .. } = stale;
+    async fn look_further(&mut self, connection: &Connection, stale: DirtyLists) {
+        let DirtyLists { resources, prompts, .. } = stale;
         let listed = async { if resources { Some(connection.list_resources().await) } else { None } };
         let templates = async { if resources { Some(connection.list_templates().await) } else { None } };
         let prompts = async { if prompts { Some(connection.list_prompts().await) } else { None } };
@@ -258,7 +258,7 @@ impl Attendant {
     }
 
     /// Returns the number of bytes that a list cost.
-    fn weigh<T>(&self, listed: &Result<Listing<T>, CallError>, raw: impl Fn(&T) -> &Raw) -> usize {
+    fn weigh<T>(&self, listed: &Result<Listing<T>, CallError>, raw: impl Fn(&T) -> &RawJson) -> usize {
         match listed {
             Ok(listing) => listing.items.iter().map(|item| raw(item).as_bytes().len()).sum(),
             Err(CallError::Listing { .. } | CallError::TooLarge { .. } | CallError::Discarded(_)) => {

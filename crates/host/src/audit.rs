@@ -13,15 +13,15 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use serde::Serialize;
 use tokio::sync::{mpsc, oneshot};
 use wharf_client::CallError;
-use wharf_json::{Bounds, Raw, members};
+use wharf_json::{JsonLimits, RawJson, members};
 use wharf_spec::{ToolId, Untrusted};
 use wharf_store::{Journal, JournalOptions, OpenError};
-use wharf_tools::Caller;
+use wharf_tools::ToolCaller;
 
-pub(crate) use key::{AuditKey, KeyError};
+pub(crate) use key::{AuditKey, AuditKeyError};
 
 use crate::error::HostError;
-use crate::events::{Crier, Event};
+use crate::events::{Event, EventBus};
 
 /// Capacity of the queue to the writer. Entries beyond it are counted as lost.
 const WAITING: usize = 4096;
@@ -30,7 +30,7 @@ const MOST_NAMES: usize = 32;
 const LONGEST_NAME: usize = 64;
 
 /// The audit log. A dedicated thread writes the entries in order.
-pub(crate) struct Audit {
+pub(crate) struct AuditLog {
     entries: mpsc::Sender<Task>,
     lost: Arc<AtomicU64>,
     key: AuditKey,
@@ -47,7 +47,7 @@ pub(crate) enum AuditError {
     #[error(transparent)]
     Open(#[from] OpenError),
     #[error(transparent)]
-    Key(#[from] KeyError),
+    Key(#[from] AuditKeyError),
     #[error("no thread to write it: {0}")]
     Thread(#[from] std::io::Error),
 }
@@ -68,7 +68,7 @@ struct Entry {
     schema: u32,
     at_ms: u64,
     #[serde(flatten)]
-    what: What,
+    what: AuditEvent,
     caller: String,
     /// `None` for the host's own tools.
     server: Option<String>,
@@ -78,7 +78,7 @@ struct Entry {
 
 #[derive(Debug, Serialize)]
 #[serde(tag = "event", rename_all = "snake_case")]
-enum What {
+enum AuditEvent {
     Decision { verdict: &'static str, reason: String },
     Call { success: bool, duration_ms: u64, error: Option<String> },
 }
@@ -97,9 +97,9 @@ pub(crate) fn path(state: &Path) -> PathBuf {
     state.join("audit.jsonl")
 }
 
-impl Audit {
+impl AuditLog {
     /// Opens the log and starts the writer. A failed write is reported as an event, once until a write succeeds.
-    pub fn open(path: &Path, crier: Arc<Crier>) -> Result<Self, AuditError> {
+    pub fn open(path: &Path, crier: Arc<EventBus>) -> Result<Self, AuditError> {
         let journal = Journal::open(path, JournalOptions::default())?;
         let key = AuditKey::open(&path.with_file_name("audit.key"))?;
         let (entries, waiting) = mpsc::channel(WAITING);
@@ -116,15 +116,21 @@ impl Audit {
     pub fn decided(
         &self,
         tool: (Option<&str>, &str),
-        arguments: &Raw,
-        caller: &Caller,
+        arguments: &RawJson,
+        caller: &ToolCaller,
         (verdict, reason): (&'static str, &str),
     ) {
-        self.note(tool, arguments, caller, What::Decision { verdict, reason: reason.to_owned() });
+        self.note(tool, arguments, caller, AuditEvent::Decision { verdict, reason: reason.to_owned() });
     }
 
     /// Records the end of a call.
-    pub fn called(&self, tool: &ToolId, arguments: &Raw, caller: &Caller, (ended, took): (&Ended<'_>, Duration)) {
+    pub fn called(
+        &self,
+        tool: &ToolId,
+        arguments: &RawJson,
+        caller: &ToolCaller,
+        (ended, took): (&Ended<'_>, Duration),
+    ) {
         let duration_ms = u64::try_from(took.as_millis()).unwrap_or(u64::MAX);
         let success = matches!(ended, Ended::Answered);
         let error = match ended {
@@ -134,10 +140,10 @@ impl Audit {
             Ended::Withdrawn => Some("withdrawn by the caller; perhaps it was carried out".to_owned()),
         };
         let tool = (Some(tool.server.as_str()), &*tool.tool);
-        self.note(tool, arguments, caller, What::Call { success, duration_ms, error });
+        self.note(tool, arguments, caller, AuditEvent::Call { success, duration_ms, error });
     }
 
-    fn note(&self, (server, tool): (Option<&str>, &str), arguments: &Raw, caller: &Caller, what: What) {
+    fn note(&self, (server, tool): (Option<&str>, &str), arguments: &RawJson, caller: &ToolCaller, what: AuditEvent) {
         let at = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
         let entry = Entry {
             schema: 2,
@@ -171,8 +177,8 @@ fn told(error: &HostError) -> String {
     }
 }
 
-fn shape(arguments: &Raw, key: &AuditKey) -> Shape {
-    let names = members(arguments, &Bounds::default()).unwrap_or_default();
+fn shape(arguments: &RawJson, key: &AuditKey) -> Shape {
+    let names = members(arguments, &JsonLimits::default()).unwrap_or_default();
     let shown = |name: &str| Untrusted::new(name).shortened(LONGEST_NAME).to_string();
     Shape {
         names: names.iter().take(MOST_NAMES).map(|(name, _)| shown(name)).collect(),
@@ -182,7 +188,7 @@ fn shape(arguments: &Raw, key: &AuditKey) -> Shape {
 }
 
 /// Writes entries until all senders have been dropped.
-fn write(journal: &Journal, mut waiting: mpsc::Receiver<Task>, lost: &AtomicU64, crier: &Crier) {
+fn write(journal: &Journal, mut waiting: mpsc::Receiver<Task>, lost: &AtomicU64, crier: &EventBus) {
     let mut failing = false;
     while let Some(task) = waiting.blocking_recv() {
         let written = match task {

@@ -8,7 +8,8 @@ use arc_swap::ArcSwap;
 use tokio::sync::Semaphore;
 use wharf_auth::Visitor;
 use wharf_client::{
-    ConnectOptions, GuardProgram, Limits, LocalServer, LowPriorityThread, ProcessLog, Services, Tap, Verdicts,
+    ClientServices, ConnectOptions, GuardProgram, Limits, LocalServer, LowPriorityThread, ProcessLog, Tap,
+    TransportCache,
 };
 use wharf_policy::SourcedRule;
 use wharf_spec::{HttpSpec, ServerEntry, ServerName, ServerSettings, Surroundings};
@@ -17,13 +18,13 @@ use wharf_wire::Root;
 
 use crate::account::ServerAccount;
 use crate::ask::Asker;
-use crate::attend::Attention;
-use crate::audit::Audit;
+use crate::attend::ListingMode;
+use crate::audit::AuditLog;
 use crate::catalog::NameStyle;
 use crate::context::{Context, Options};
 use crate::disk::{Approved, Disk};
-use crate::events::{Crier, Events};
-use crate::gate::{GateParts, RuleGate, RuleSink, SharedGate, WhenAsked};
+use crate::events::{EventBus, Events};
+use crate::gate::{GateConfig, PromptPolicy, RuleGate, RuleSink, SharedGate};
 use crate::host::Host;
 use crate::logs::ServerLogs;
 use crate::results::ResultLimits;
@@ -40,11 +41,11 @@ pub struct HostBuilder {
     options: Options,
     gate: Option<Arc<dyn Gate>>,
     rules: Vec<SourcedRule>,
-    when_asked: WhenAsked,
+    when_asked: PromptPolicy,
     rule_sink: Option<RuleSink>,
     asker: Option<Arc<dyn Asker>>,
     state_dir: Option<PathBuf>,
-    services: Option<Services>,
+    services: Option<ClientServices>,
 }
 
 /// Errors of starting a host.
@@ -100,7 +101,7 @@ impl HostBuilder {
 
     /// Sets the behaviour for calls that the rules require a prompt for.
     #[must_use]
-    pub fn when_asked(mut self, when_asked: WhenAsked) -> Self {
+    pub fn when_asked(mut self, when_asked: PromptPolicy) -> Self {
         self.when_asked = when_asked;
         self
     }
@@ -185,7 +186,7 @@ impl HostBuilder {
 
     /// Sets the services offered to servers, instead of those derived from the asker, the roots and the events.
     #[must_use]
-    pub fn services(mut self, services: Services) -> Self {
+    pub fn services(mut self, services: ClientServices) -> Self {
         self.services = Some(services);
         self
     }
@@ -200,13 +201,13 @@ impl HostBuilder {
 
     /// Sets the lists that the host requests from its servers.
     #[must_use]
-    pub fn attention(mut self, attention: Attention) -> Self {
+    pub fn attention(mut self, attention: ListingMode) -> Self {
         self.options.attention = attention;
         self
     }
 
     /// Sets the login accounts of HTTP servers. `make` is called once for each server whose settings contain no
-    /// `Authorization` header and no credentials in its URL. Servers that share an account share its token refreshes.
+    /// `AuthorizationId` header and no credentials in its URL. Servers that share an account share its token refreshes.
     #[must_use]
     pub fn accounts<A: ServerAccount>(
         mut self,
@@ -281,7 +282,7 @@ impl HostBuilder {
     }
 
     async fn context(mut self) -> Result<Arc<Context>, StartError> {
-        let crier = Arc::new(Crier::new());
+        let crier = Arc::new(EventBus::new());
         let logs = self.state_dir.as_deref().filter(|_| self.options.process_log.is_none());
         let logs = logs.map(|state| Arc::new(ServerLogs::beneath(state)));
         if let Some(logs) = &logs {
@@ -290,13 +291,13 @@ impl HostBuilder {
         let (disk, approved, audit) = match self.state_dir {
             Some(path) => {
                 let (disk, approved) = Disk::open(path).await.map_err(StartError::Disk)?;
-                let audit = Audit::open(&disk.audit_path(), Arc::clone(&crier));
+                let audit = AuditLog::open(&disk.audit_path(), Arc::clone(&crier));
                 (Some(disk), approved, Some(audit.map_err(|error| StartError::Disk(error.to_string()))?))
             }
             None => (None, Approved::default(), None),
         };
         let asker = self.asker;
-        let parts = GateParts {
+        let parts = GateConfig {
             rules: self.rules,
             when_asked: self.when_asked,
             asker: asker.clone(),
@@ -334,7 +335,7 @@ impl HostBuilder {
                 polls: Default::default(),
                 watches: Default::default(),
                 services: OnceLock::new(),
-                verdicts: Arc::new(Verdicts::default()),
+                verdicts: Arc::new(TransportCache::default()),
                 dice: AtomicU64::new(u64::from_ne_bytes(seed) | 1),
                 closing: tokio::sync::watch::Sender::new(false),
                 generations: AtomicU64::new(0),

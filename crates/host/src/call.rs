@@ -5,17 +5,17 @@ use std::time::Duration;
 
 use tokio::time::Instant;
 use wharf_client::{Answer, CallError, ResultKind};
-use wharf_json::{Raw, members};
+use wharf_json::{RawJson, members};
 use wharf_spec::{ServerName, ToolId, Untrusted};
-use wharf_tools::{Attempt, Caller, Check, Outcome, Refusal, RefusalReason, nearest};
-use wharf_wire::{Bounds, DecodeError, ToolResult, View as _};
+use wharf_tools::{Attempt, Check, Outcome, Refusal, RefusalReason, ToolCaller, nearest};
+use wharf_wire::{JsonDecodeError, JsonLimits, ToolResult, View as _};
 
 use crate::audit::Ended;
 use crate::catalog::{Catalog, CatalogTool};
 use crate::context::Context;
 use crate::error::HostError;
 use crate::events::Event;
-use crate::lane::Patience;
+use crate::lane::CallDeadline;
 use crate::results::{self, Question};
 use crate::server::Server;
 
@@ -24,7 +24,7 @@ use crate::server::Server;
 #[non_exhaustive]
 pub struct CallOptions {
     /// The caller. An agent by default: the person is prompted if the rules require it.
-    pub caller: Caller,
+    pub caller: ToolCaller,
     /// Options of the request on the connection. The timeout includes waiting for the server to become ready. If unset,
     /// the tool's timeout applies, or the server's.
     pub call: wharf_client::CallOptions,
@@ -32,14 +32,14 @@ pub struct CallOptions {
 
 impl Default for CallOptions {
     fn default() -> Self {
-        Self { caller: Caller::agent(), call: wharf_client::CallOptions::default() }
+        Self { caller: ToolCaller::agent(), call: wharf_client::CallOptions::default() }
     }
 }
 
 impl CallOptions {
     /// Sets the caller.
     #[must_use]
-    pub fn caller(mut self, caller: Caller) -> Self {
+    pub fn caller(mut self, caller: ToolCaller) -> Self {
         self.caller = caller;
         self
     }
@@ -66,12 +66,12 @@ pub struct Reply {
     pub tool: ToolId,
     /// The response.
     pub answer: Answer,
-    bounds: Bounds,
+    bounds: JsonLimits,
 }
 
 impl Reply {
     /// Returns the raw result.
-    pub fn json(&self) -> &Raw {
+    pub fn json(&self) -> &RawJson {
         &self.answer.result
     }
 
@@ -80,7 +80,7 @@ impl Reply {
     /// # Errors
     ///
     /// Returns an error if the result is malformed or too complex.
-    pub fn result(&self) -> Result<ToolResult, DecodeError> {
+    pub fn result(&self) -> Result<ToolResult, JsonDecodeError> {
         ToolResult::view(self.answer.result.clone(), &self.bounds)
     }
 
@@ -89,7 +89,7 @@ impl Reply {
     /// # Errors
     ///
     /// Returns an error if the result is malformed or too complex.
-    pub fn outcome(&self) -> Result<Outcome, DecodeError> {
+    pub fn outcome(&self) -> Result<Outcome, JsonDecodeError> {
         Ok(results::outcome(&self.result()?))
     }
 
@@ -98,7 +98,7 @@ impl Reply {
     /// # Errors
     ///
     /// Returns an error if the result is malformed or too complex.
-    pub fn text(&self) -> Result<String, DecodeError> {
+    pub fn text(&self) -> Result<String, JsonDecodeError> {
         Ok(self.outcome()?.text())
     }
 }
@@ -107,7 +107,7 @@ impl Context {
     /// Calls a tool: finds it, checks it with the gate and sends the call to its server.
     ///
     /// Dropping the future withdraws an open prompt or cancels the call.
-    pub async fn call(&self, id: &ToolId, arguments: &Raw, options: CallOptions) -> Result<Reply, HostError> {
+    pub async fn call(&self, id: &ToolId, arguments: &RawJson, options: CallOptions) -> Result<Reply, HostError> {
         let seen = self.shelf.peek().version();
         let tool = self.permitted(id, arguments, &options).await?;
         match self.call_seen(&tool, arguments, &options, seen).await {
@@ -124,7 +124,7 @@ impl Context {
     pub async fn permitted(
         &self,
         id: &ToolId,
-        arguments: &Raw,
+        arguments: &RawJson,
         options: &CallOptions,
     ) -> Result<Arc<CatalogTool>, HostError> {
         let tool = self.find_tool(id, options.call.timeout).await?;
@@ -179,19 +179,19 @@ impl Context {
     }
 
     /// Returns the deadline of a call to this server.
-    pub fn patience(&self, server: &Server, timeout: Option<Duration>) -> Patience {
-        Patience::of(timeout.or_else(|| server.kept.load().settings.timeout).unwrap_or(self.options.limits.call))
+    pub fn patience(&self, server: &Server, timeout: Option<Duration>) -> CallDeadline {
+        CallDeadline::of(timeout.or_else(|| server.kept.load().settings.timeout).unwrap_or(self.options.limits.call))
     }
 
     /// Returns the deadline of a wait for a server that may have to be started first.
-    pub fn patience_at_start(&self, server: &Server) -> Patience {
+    pub fn patience_at_start(&self, server: &Server) -> CallDeadline {
         let settings = &server.kept.load().settings;
         let limits = &self.options.limits;
         let time = settings.startup_timeout.unwrap_or(limits.startup) + settings.timeout.unwrap_or(limits.call);
-        Patience::of(time)
+        CallDeadline::of(time)
     }
 
-    async fn pass(&self, tool: &CatalogTool, arguments: &Raw, caller: &Caller) -> Result<(), HostError> {
+    async fn pass(&self, tool: &CatalogTool, arguments: &RawJson, caller: &ToolCaller) -> Result<(), HostError> {
         let refusal = match self.gate.check(Attempt { caller, tool: &tool.description, arguments }) {
             Check::Pass => return Ok(()),
             Check::Refuse(refusal) => refusal,
@@ -207,7 +207,7 @@ impl Context {
     pub async fn call_passed(
         &self,
         tool: &Arc<CatalogTool>,
-        arguments: &Raw,
+        arguments: &RawJson,
         options: &CallOptions,
     ) -> Result<Reply, HostError> {
         self.call_seen(tool, arguments, options, 0).await
@@ -218,7 +218,7 @@ impl Context {
     async fn call_seen(
         &self,
         tool: &CatalogTool,
-        arguments: &Raw,
+        arguments: &RawJson,
         options: &CallOptions,
         seen: u64,
     ) -> Result<Reply, HostError> {
@@ -263,7 +263,7 @@ impl Context {
         &self,
         server: &Server,
         tool: &CatalogTool,
-        arguments: &Raw,
+        arguments: &RawJson,
         options: &CallOptions,
     ) -> Result<(), HostError> {
         self.await_tools(server, options.call.timeout).await?;
@@ -274,7 +274,7 @@ impl Context {
     async fn go(&self, server: &Server, going: Going<'_>) -> Result<Answer, HostError> {
         let Going { tool, arguments, options, seen, began } = going;
         let timeout = options.call.timeout.or_else(|| server.kept.load().timeout(&tool.id.tool));
-        let patience = Patience::since(began, timeout.unwrap_or(self.options.limits.call));
+        let patience = CallDeadline::since(began, timeout.unwrap_or(self.options.limits.call));
         let called = server.carry(patience, |passage| {
             let client_options = options.within(timeout);
             async move {
@@ -314,7 +314,7 @@ impl Context {
         &self,
         server: &ServerName,
         method: &str,
-        params: Option<&Raw>,
+        params: Option<&RawJson>,
         options: CallOptions,
     ) -> Result<Answer, HostError> {
         if method == "tools/call" {
@@ -339,7 +339,7 @@ impl Context {
     async fn request_call(
         &self,
         server: &ServerName,
-        params: Option<&Raw>,
+        params: Option<&RawJson>,
         mut options: CallOptions,
     ) -> Result<Answer, HostError> {
         let bounds = &self.options.limits.bounds;
@@ -354,7 +354,7 @@ impl Context {
             return Err(invalid(format!("`{}` is no part of a call", Untrusted::new(&**odd).shortened(60))));
         }
         options.call.meta = options.call.meta.or_else(|| member("_meta"));
-        let arguments = member("arguments").unwrap_or_else(Raw::empty_object);
+        let arguments = member("arguments").unwrap_or_else(RawJson::empty_object);
         Ok(self.call(&ToolId::new(server, name), &arguments, options).await?.answer)
     }
 
@@ -370,7 +370,7 @@ impl Context {
     }
 
     /// Publishes and audits the end of a call.
-    pub fn tell_called(&self, tool: &ToolId, arguments: &Raw, caller: &Caller, how: (&Ended<'_>, Duration)) {
+    pub fn tell_called(&self, tool: &ToolId, arguments: &RawJson, caller: &ToolCaller, how: (&Ended<'_>, Duration)) {
         if self.crier.is_heard() {
             let success = matches!(how.0, Ended::Answered);
             self.crier.tell(Event::Called { tool: tool.clone(), duration: how.1, success });
@@ -389,7 +389,7 @@ impl Context {
 #[derive(Clone, Copy)]
 struct Going<'a> {
     tool: &'a CatalogTool,
-    arguments: &'a Raw,
+    arguments: &'a RawJson,
     options: &'a CallOptions,
     /// Catalog version in which the tool was found.
     seen: u64,
@@ -400,8 +400,8 @@ struct Going<'a> {
 struct Record<'a> {
     context: &'a Context,
     tool: &'a CatalogTool,
-    arguments: &'a Raw,
-    caller: &'a Caller,
+    arguments: &'a RawJson,
+    caller: &'a ToolCaller,
     /// Start of the call; `None` once it has ended.
     began: Option<Instant>,
 }

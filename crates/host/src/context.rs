@@ -8,24 +8,26 @@ use std::time::Duration;
 use arc_swap::ArcSwap;
 use tokio::sync::{Semaphore, watch};
 use tokio::task::JoinSet;
-use wharf_client::{ConnectOptions, GuardProgram, Limits, LowPriorityThread, ProcessLog, Services, Tap, Verdicts};
+use wharf_client::{
+    ClientServices, ConnectOptions, GuardProgram, Limits, LowPriorityThread, ProcessLog, Tap, TransportCache,
+};
 use wharf_spec::{ServerName, Surroundings};
 use wharf_tools::{Gate, nearest};
 use wharf_wire::Root;
 
 use crate::account::Accounts;
 use crate::ask::Asker;
-use crate::attend::Attention;
-use crate::audit::Audit;
+use crate::attend::ListingMode;
+use crate::audit::AuditLog;
 use crate::catalog::NameStyle;
-use crate::disk::{Disk, Released};
+use crate::disk::{Disk, ReleasedDefinitions};
 use crate::error::HostError;
-use crate::events::{Crier, Event};
+use crate::events::{Event, EventBus};
 use crate::gate::RuleGate;
-use crate::login::Visitors;
+use crate::login::BrowserFactory;
 use crate::logs::ServerLogs;
-use crate::management::Watches;
-use crate::polling::Polls;
+use crate::management::AgentSubscriptions;
+use crate::polling::PollSubscriptions;
 use crate::results::ResultLimits;
 use crate::server::Server;
 use crate::shelf::Shelf;
@@ -45,14 +47,14 @@ pub(crate) struct Options {
     pub results: ResultLimits,
     pub tap: Option<Arc<dyn Tap>>,
     pub process_log: Option<Arc<dyn ProcessLog>>,
-    pub prepare: Option<Prepare>,
-    pub attention: Attention,
+    pub prepare: Option<ConnectOptionsFactory>,
+    pub attention: ListingMode,
     pub accounts: Option<Accounts>,
-    pub visitors: Option<Visitors>,
+    pub visitors: Option<BrowserFactory>,
 }
 
 /// Returns the connect options of a server by name.
-pub(crate) type Prepare = Arc<dyn Fn(&str) -> ConnectOptions + Send + Sync>;
+pub(crate) type ConnectOptionsFactory = Arc<dyn Fn(&str) -> ConnectOptions + Send + Sync>;
 
 /// Shared state of one host.
 pub(crate) struct Context {
@@ -63,19 +65,19 @@ pub(crate) struct Context {
     /// The rules of the default gate, which need to know the servers.
     pub rules: Arc<RuleGate>,
     pub asker: Option<Arc<dyn Asker>>,
-    pub crier: Arc<Crier>,
-    pub audit: Option<Audit>,
+    pub crier: Arc<EventBus>,
+    pub audit: Option<AuditLog>,
     pub disk: Option<Disk>,
     /// The servers' log files, if this host writes them.
     pub logs: Option<Arc<ServerLogs>>,
     /// Tool definitions that a person has released from quarantine.
-    pub released: Mutex<Released>,
+    pub released: Mutex<ReleasedDefinitions>,
     /// Background tasks of the host. None of them holds a strong reference to the context while it waits.
     pub background: Mutex<JoinSet<()>>,
-    pub polls: Polls,
-    pub watches: Watches,
-    pub services: OnceLock<Services>,
-    pub verdicts: Arc<Verdicts>,
+    pub polls: PollSubscriptions,
+    pub watches: AgentSubscriptions,
+    pub services: OnceLock<ClientServices>,
+    pub verdicts: Arc<TransportCache>,
     pub dice: AtomicU64,
     /// Set once the host is closing.
     pub closing: watch::Sender<bool>,

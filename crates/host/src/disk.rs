@@ -9,13 +9,13 @@ use std::time::{Duration, SystemTime};
 use serde::de::Error as _;
 use serde::{Deserialize, Deserializer, Serialize};
 use tokio::sync::watch;
-use wharf_policy::Pins;
+use wharf_policy::PinSet;
 use wharf_spec::{Fingerprint, ServerName, ServerOrigin, ServerSpec, ToolId};
-use wharf_store::{Document, Privacy, SpillDir, SpillLimits};
+use wharf_store::{Document, DocumentPrivacy, SpillDir, SpillLimits};
 
 use crate::catalog::{Listed, identity, keep, recall};
 use crate::context::Context;
-use crate::events::{Crier, Event};
+use crate::events::{Event, EventBus};
 
 /// Age at which a cached catalog is deleted.
 const FORGOTTEN: Duration = Duration::from_secs(90 * 24 * 3600);
@@ -29,7 +29,7 @@ const SCHEMA: u32 = 3;
 pub(crate) struct Disk {
     path: PathBuf,
     spill: Arc<SpillDir>,
-    writes: Arc<Writes>,
+    writes: Arc<WriteQueue>,
     /// Set while a write of the approved definitions is queued.
     pins_due: Arc<AtomicBool>,
 }
@@ -37,8 +37,8 @@ pub(crate) struct Disk {
 /// Tool definitions that people have approved or released.
 #[derive(Default)]
 pub(crate) struct Approved {
-    pub pins: Pins,
-    pub released: Released,
+    pub pins: PinSet,
+    pub released: ReleasedDefinitions,
 }
 
 /// The server of a cached catalog.
@@ -49,7 +49,7 @@ pub(crate) struct Listing<'a> {
 }
 
 /// Tool definitions that people have released from quarantine.
-pub(crate) type Released = HashSet<(ServerOrigin, ToolId, Fingerprint)>;
+pub(crate) type ReleasedDefinitions = HashSet<(ServerOrigin, ToolId, Fingerprint)>;
 
 /// File format of the released definitions. Releases of schema 1 held for every server, by fingerprint alone, and have
 /// to be repeated.
@@ -135,11 +135,11 @@ impl Disk {
     fn catalog_of(&self, server: &Listing<'_>) -> (Document, String) {
         let identity = identity(server.origin, server.spec);
         let file = self.path.join("catalogs").join(format!("{}-{identity}.json", server.name));
-        (Document::at(file, Privacy::Private), identity)
+        (Document::at(file, DocumentPrivacy::Private), identity)
     }
 
-    fn keep_released(&self, released: Released, crier: Arc<Crier>) {
-        let document = Document::at(self.path.join("released-tools.json"), Privacy::Private);
+    fn keep_released(&self, released: ReleasedDefinitions, crier: Arc<EventBus>) {
+        let document = Document::at(self.path.join("released-tools.json"), DocumentPrivacy::Private);
         self.writes.push(move || {
             save(&document, &crier, |old: Option<ReleasedFile>| {
                 let others = old.unwrap_or_default().read();
@@ -149,16 +149,16 @@ impl Disk {
     }
 
     /// Queues a write of the approved definitions. They are read when it runs, so that many changes become one write.
-    fn keep_pins(&self, pins: impl FnOnce() -> Option<Pins> + Send + 'static, crier: Arc<Crier>) {
+    fn keep_pins(&self, pins: impl FnOnce() -> Option<PinSet> + Send + 'static, crier: Arc<EventBus>) {
         if self.pins_due.swap(true, Ordering::AcqRel) {
             return;
         }
-        let document = Document::at(self.path.join("approved-tools.json"), Privacy::Private);
+        let document = Document::at(self.path.join("approved-tools.json"), DocumentPrivacy::Private);
         let due = Arc::clone(&self.pins_due);
         self.writes.push(move || {
             due.store(false, Ordering::Release);
             let Some(pins) = pins() else { return };
-            save(&document, &crier, |old: Option<Pins>| {
+            save(&document, &crier, |old: Option<PinSet>| {
                 let mut all = pins.clone();
                 old.iter().for_each(|others| all.merge(others));
                 pins_text(all)
@@ -182,7 +182,7 @@ fn write_listed(document: &Document, listed: &Listed, identity: &str) {
 
 /// Queue of writes, performed one at a time in order.
 #[derive(Default)]
-struct Writes {
+struct WriteQueue {
     /// Unbounded, but limited by its producers: one list per server and change, and people's decisions.
     waiting: Mutex<VecDeque<Write>>,
     one_at_a_time: Mutex<()>,
@@ -192,9 +192,9 @@ struct Writes {
 
 type Write = Box<dyn FnOnce() + Send>;
 
-impl Writes {
+impl WriteQueue {
     fn push(self: &Arc<Self>, write: impl FnOnce() + Send + 'static) {
-        let underway = Underway::new(Arc::clone(self));
+        let underway = PendingWrite::new(Arc::clone(self));
         self.waiting.lock().unwrap_or_else(PoisonError::into_inner).push_back(Box::new(write));
         tokio::task::spawn_blocking(move || underway.0.write_next());
     }
@@ -208,16 +208,16 @@ impl Writes {
 }
 
 /// A pending write, counted until it is dropped, even by a panic.
-struct Underway(Arc<Writes>);
+struct PendingWrite(Arc<WriteQueue>);
 
-impl Underway {
-    fn new(writes: Arc<Writes>) -> Self {
+impl PendingWrite {
+    fn new(writes: Arc<WriteQueue>) -> Self {
         writes.pending.send_modify(|pending| *pending += 1);
         Self(writes)
     }
 }
 
-impl Drop for Underway {
+impl Drop for PendingWrite {
     fn drop(&mut self) {
         self.0.pending.send_modify(|pending| *pending -= 1);
     }
@@ -271,7 +271,7 @@ impl ReleasedFile {
         Self { schema: SCHEMA, tools }
     }
 
-    fn read(self) -> Released {
+    fn read(self) -> ReleasedDefinitions {
         let entry = |tool: ReleasedTool| {
             let server = ServerName::new(&tool.server).ok()?;
             let file = |file: String| ServerOrigin::File(Path::new(&file).into());
@@ -283,7 +283,7 @@ impl ReleasedFile {
 }
 
 /// Serializes the approved definitions, dropping their texts if the result would be too large to read again.
-fn pins_text(mut pins: Pins) -> serde_json::Result<Vec<u8>> {
+fn pins_text(mut pins: PinSet) -> serde_json::Result<Vec<u8>> {
     let text = serde_json::to_vec(&pins)?;
     if text.len() <= MOST_PINS {
         return Ok(text);
@@ -306,7 +306,7 @@ fn forget_old(catalogs: &Path, now: SystemTime) {
 }
 
 fn load<T: for<'de> Deserialize<'de>>(folder: &Path, name: &str) -> Result<Option<T>, String> {
-    let document = Document::at(folder.join(name), Privacy::Private);
+    let document = Document::at(folder.join(name), DocumentPrivacy::Private);
     let Some(loaded) = document.load().map_err(|error| error.to_string())? else { return Ok(None) };
     serde_json::from_slice(&loaded.bytes).map(Some).map_err(|error| format!("`{name}` is damaged: {error}"))
 }
@@ -314,7 +314,7 @@ fn load<T: for<'de> Deserialize<'de>>(folder: &Path, name: &str) -> Result<Optio
 /// Saves people's decisions merged with the current file, which another process may have written.
 fn save<T: for<'de> Deserialize<'de>>(
     document: &Document,
-    crier: &Crier,
+    crier: &EventBus,
     text: impl Fn(Option<T>) -> serde_json::Result<Vec<u8>>,
 ) {
     let saved = document.update(|old| text(old.map(serde_json::from_slice).transpose()?).map(Some));

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
 use wharf_auth::LoginError;
-use wharf_client::{CallError, Remedy};
+use wharf_client::{AuthRecovery, CallError};
 use wharf_spec::{ServerName, Untrusted};
 use wharf_tools::Refusal;
 
@@ -16,7 +16,7 @@ use crate::trouble::Trouble;
 #[non_exhaustive]
 pub enum HostError {
     /// The server does not exist.
-    #[error("no server `{}`{}", Untrusted::new(.name.as_str()).shortened(100), Nearest(.nearest))]
+    #[error("no server `{}`{}", Untrusted::new(.name.as_str()).shortened(100), SuggestionSuffix(.nearest))]
     UnknownServer {
         /// The requested name.
         name: String,
@@ -24,7 +24,7 @@ pub enum HostError {
         nearest: Option<String>,
     },
     /// The server does not have this tool, or it is filtered out.
-    #[error("server `{server}` has no tool `{}`{}{}", Untrusted::new(.tool.as_str()).shortened(200), Nearest(.nearest), Because(.because))]
+    #[error("server `{server}` has no tool `{}`{}{}", Untrusted::new(.tool.as_str()).shortened(200), SuggestionSuffix(.nearest), Because(.because))]
     UnknownTool {
         /// The server.
         server: ServerName,
@@ -42,7 +42,7 @@ pub enum HostError {
     #[error("{0}")]
     Refused(Refusal),
     /// The server is not available.
-    #[error("server `{server}` is {state}{}", Cause(.trouble))]
+    #[error("server `{server}` is {state}{}", CauseSuffix(.trouble))]
     Unavailable {
         /// The server.
         server: ServerName,
@@ -54,7 +54,7 @@ pub enum HostError {
         trouble: Option<Arc<Trouble>>,
     },
     /// The server did not become ready, or had no free slot, before the deadline.
-    #[error("server `{server}` was {what} for {} s{}", .after.as_secs(), Cause(.trouble))]
+    #[error("server `{server}` was {what} for {} s{}", .after.as_secs(), CauseSuffix(.trouble))]
     NotInTime {
         /// The server.
         server: ServerName,
@@ -142,15 +142,15 @@ impl HostError {
 /// helps.
 fn login_hint(server: &ServerName, trouble: Option<&Trouble>) -> String {
     match trouble.and_then(Trouble::not_authorized).map(|why| &why.remedy) {
-        Some(Remedy::Reading) => format!("give `{server}` a token of your own in `headers.Authorization`"),
+        Some(AuthRecovery::Reading) => format!("give `{server}` a token of your own in `headers.Authorization`"),
         _ => format!("log in to `{server}`"),
     }
 }
 
 /// Formats a similar name as a suggestion.
-struct Nearest<'a>(&'a Option<String>);
+struct SuggestionSuffix<'a>(&'a Option<String>);
 
-impl std::fmt::Display for Nearest<'_> {
+impl std::fmt::Display for SuggestionSuffix<'_> {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self.0 {
             Some(nearest) => write!(f, "; did you mean `{}`?", Untrusted::new(nearest.as_str()).shortened(200)),
@@ -167,9 +167,9 @@ impl std::fmt::Display for Because<'_> {
     }
 }
 
-struct Cause<'a>(&'a Option<Arc<Trouble>>);
+struct CauseSuffix<'a>(&'a Option<Arc<Trouble>>);
 
-impl std::fmt::Display for Cause<'_> {
+impl std::fmt::Display for CauseSuffix<'_> {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         self.0.as_ref().map_or(Ok(()), |trouble| write!(f, ": {trouble}"))
     }

@@ -5,7 +5,7 @@ use std::time::{Duration, SystemTime};
 
 use arc_swap::ArcSwapOption;
 use tokio::sync::broadcast;
-use wharf_json::Raw;
+use wharf_json::RawJson;
 use wharf_spec::{ServerName, ToolId};
 use wharf_wire::{LogMessage, Progress};
 
@@ -69,7 +69,7 @@ pub enum Event {
         /// The polled tool or resource.
         target: String,
         /// The protocol result, or the error. A result of more than 16 KiB is a JSON string of its beginning.
-        outcome: Result<Raw, String>,
+        outcome: Result<RawJson, String>,
     },
     /// A person is asked a question.
     Asked {
@@ -144,9 +144,9 @@ impl Events {
 }
 
 /// Sender of events.
-pub(crate) struct Crier(ArcSwapOption<broadcast::Sender<Told>>);
+pub(crate) struct EventBus(ArcSwapOption<broadcast::Sender<Told>>);
 
-impl Crier {
+impl EventBus {
     pub fn new() -> Self {
         Self(ArcSwapOption::from_pointee(broadcast::channel(KEPT).0))
     }
@@ -209,13 +209,13 @@ fn shorten(text: &mut String, most: usize) {
 }
 
 /// Copies a value, or the beginning of its text, into its own memory.
-fn copied(value: &Raw, most: usize) -> Raw {
+fn copied(value: &RawJson, most: usize) -> RawJson {
     let text = value.get();
     if text.len() <= most {
-        return Raw::known(text.to_owned());
+        return RawJson::known(text.to_owned());
     }
     let beginning = format!("{}…", &text[..text.floor_char_boundary(most)]);
-    Raw::of(&beginning).unwrap_or_else(|_| Raw::known("null"))
+    RawJson::of(&beginning).unwrap_or_else(|_| RawJson::known("null"))
 }
 
 #[cfg(test)]
@@ -224,7 +224,7 @@ mod tests {
     use wharf_wire::LogLevel;
 
     async fn told(event: Event) -> Event {
-        let crier = Crier::new();
+        let crier = EventBus::new();
         let mut events = crier.listen();
         crier.tell(event);
         let Some(Heard::Event(told)) = events.next().await else { panic!("nothing was told") };
@@ -236,7 +236,7 @@ mod tests {
         let server = ServerName::new("one").unwrap();
         for (length, whole) in [(10, true), (1 << 20, false)] {
             let text = "ü".repeat(length);
-            let data = Raw::of(&text).unwrap();
+            let data = RawJson::of(&text).unwrap();
             let message = LogMessage { level: LogLevel::Info, logger: Some(text.clone()), data: data.clone() };
             let Event::Log { message, .. } = told(Event::Log { server: server.clone(), message }).await else {
                 panic!("another event")

@@ -5,13 +5,13 @@ use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, Weak};
 use std::time::{Duration, Instant};
 
 use tokio::sync::Semaphore;
-use wharf_json::Raw;
+use wharf_json::RawJson;
 use wharf_policy::{
-    Action, Grant, GrantScope, Grants, Judge, Judgement, Lifetime, NoRule, Pins, Policy, Problem, Reason, Rule,
-    SourcedRule, difference,
+    Action, CallDecision, Grant, GrantLifetime, GrantScope, GrantSet, PermissionEvaluator, PinSet, Policy, Problem,
+    Reason, Rule, RuleWriteError, SourcedRule, difference,
 };
 use wharf_spec::{Fingerprint, ServerName, ServerOrigin, ToolId};
-use wharf_tools::{Attempt, Caller, Check, Consent, Description, Gate, Permission, Refusal, RefusalReason, Risk};
+use wharf_tools::{Attempt, Check, Consent, Description, Gate, Permission, Refusal, RefusalReason, Risk, ToolCaller};
 
 use crate::ask::{Ask, Asker, PermissionAnswer, PermissionAsk, put};
 use crate::context::Context;
@@ -22,7 +22,7 @@ pub type RuleSink = Arc<dyn Fn(&Rule) + Send + Sync>;
 
 /// Behaviour for calls that the rules require a prompt for.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub enum WhenAsked {
+pub enum PromptPolicy {
     /// Prompt the person. Without an asker the call is refused.
     #[default]
     Ask,
@@ -32,7 +32,7 @@ pub enum WhenAsked {
 
 /// Gate that evaluates rules, grants and pins, and prompts the person if they require it.
 pub(crate) struct RuleGate {
-    when_asked: WhenAsked,
+    when_asked: PromptPolicy,
     asker: Option<Arc<dyn Asker>>,
     sink: Option<RuleSink>,
     /// Enables the audit of decisions.
@@ -49,31 +49,31 @@ struct State {
     rules: Vec<SourcedRule>,
     policy: Arc<Policy>,
     servers: Vec<ServerName>,
-    grants: Grants,
+    grants: GrantSet,
     /// Answers about tools that belong to no server. Bounded by the number of such tools and of the servers they
     /// concern.
-    own_grants: HashMap<OwnTool, Lifetime>,
-    pins: Pins,
+    own_grants: HashMap<HostToolKey, GrantLifetime>,
+    pins: PinSet,
 }
 
 /// A tool that belongs to no server, and the server that the call concerns.
-type OwnTool = (Arc<str>, Option<(ServerOrigin, ServerName)>);
+type HostToolKey = (Arc<str>, Option<(ServerOrigin, ServerName)>);
 
 /// Input of [`RuleGate::new`].
-pub(crate) struct GateParts {
+pub(crate) struct GateConfig {
     pub rules: Vec<SourcedRule>,
-    pub when_asked: WhenAsked,
+    pub when_asked: PromptPolicy,
     pub asker: Option<Arc<dyn Asker>>,
     pub sink: Option<RuleSink>,
     pub audits: bool,
-    pub pins: Pins,
+    pub pins: PinSet,
 }
 
 /// An owned copy of an attempt, which lives while the person decides.
 struct Pending {
-    caller: Caller,
+    caller: ToolCaller,
     tool: Arc<Description>,
-    arguments: Raw,
+    arguments: RawJson,
 }
 
 impl State {
@@ -85,11 +85,11 @@ impl State {
 }
 
 impl RuleGate {
-    pub fn new(parts: GateParts) -> Arc<Self> {
-        let GateParts { rules, when_asked, asker, sink, audits, pins } = parts;
+    pub fn new(parts: GateConfig) -> Arc<Self> {
+        let GateConfig { rules, when_asked, asker, sink, audits, pins } = parts;
         let policy = Arc::new(Policy::compile(rules.clone(), &[]));
         let state =
-            State { rules, policy, servers: Vec::new(), grants: Grants::default(), own_grants: HashMap::new(), pins };
+            State { rules, policy, servers: Vec::new(), grants: GrantSet::default(), own_grants: HashMap::new(), pins };
         Arc::new(Self {
             when_asked,
             asker,
@@ -129,7 +129,7 @@ impl RuleGate {
         (state.rules, state.policy) = (rules, Arc::new(policy));
         // They are part of the rules now, or have been removed from them.
         state.grants.forget_always();
-        state.own_grants.retain(|_, lifetime| *lifetime != Lifetime::Always);
+        state.own_grants.retain(|_, lifetime| *lifetime != GrantLifetime::Always);
         Ok(())
     }
 
@@ -150,7 +150,7 @@ impl RuleGate {
     }
 
     /// Returns the approved definitions.
-    pub fn pins(&self) -> Pins {
+    pub fn pins(&self) -> PinSet {
         self.state().pins.clone()
     }
 
@@ -162,7 +162,7 @@ impl RuleGate {
         self.context.get()?.upgrade()
     }
 
-    fn judge(&self, tool: &Description, arguments: &Raw) -> Judgement {
+    fn judge(&self, tool: &Description, arguments: &RawJson) -> CallDecision {
         let Some(origin) = &tool.origin else {
             let risk = match (tool.permission, tool.risk) {
                 (Permission::NotNeeded, Risk::Low) => wharf_policy::Risk::Low,
@@ -191,17 +191,17 @@ impl RuleGate {
         }
     }
 
-    fn judged(&self, attempt: &wharf_policy::Attempt<'_>, definition: Option<&Fingerprint>) -> Judgement {
+    fn judged(&self, attempt: &wharf_policy::Attempt<'_>, definition: Option<&Fingerprint>) -> CallDecision {
         let State { policy, grants, pins, .. } = &mut *self.state();
         // No grant of this gate expires, so any time is valid.
-        Judge { policy, grants, pins, now: self.began }.judge(attempt, definition)
+        PermissionEvaluator { policy, grants, pins, now: self.began }.judge(attempt, definition)
     }
 
     /// Applies an earlier answer about a tool that belongs to no server. It replaces a prompt and nothing else.
-    fn granted(&self, tool: &OwnTool, judgement: Judgement) -> Judgement {
+    fn granted(&self, tool: &HostToolKey, judgement: CallDecision) -> CallDecision {
         match (judgement, self.state().own_grants.get(tool)) {
-            (Judgement::Ask { .. }, Some(lifetime)) => {
-                Judgement::Allow { why: Reason::Grant(*lifetime), first_seen: false }
+            (CallDecision::Ask { .. }, Some(lifetime)) => {
+                CallDecision::Allow { why: Reason::Grant(*lifetime), first_seen: false }
             }
             (judgement, _) => judgement,
         }
@@ -224,21 +224,23 @@ impl RuleGate {
     }
 
     /// Decides without a prompt, if possible.
-    fn decide(&self, caller: &Caller, tool: &Arc<Description>, arguments: &Raw) -> Decided {
+    fn decide(&self, caller: &ToolCaller, tool: &Arc<Description>, arguments: &RawJson) -> Decided {
         match self.judge(tool, arguments) {
-            Judgement::Allow { .. } | Judgement::Ask { .. } if tool.permission == Permission::Deferred => Decided::Yes,
-            Judgement::Allow { why, first_seen } => {
+            CallDecision::Allow { .. } | CallDecision::Ask { .. } if tool.permission == Permission::Deferred => {
+                Decided::Yes
+            }
+            CallDecision::Allow { why, first_seen } => {
                 if first_seen {
                     self.pin(tool);
                 }
                 self.note(caller, tool, arguments, "allow", &why);
                 Decided::Yes
             }
-            Judgement::Deny { why } => {
+            CallDecision::Deny { why } => {
                 self.note(caller, tool, arguments, "deny", &why);
                 Decided::No(Refusal::new(RefusalReason::Denied { rule: why.to_string() }))
             }
-            Judgement::Ask { why, changed } => match self.consent(caller, changed.as_deref()) {
+            CallDecision::Ask { why, changed } => match self.consent(caller, changed.as_deref()) {
                 Some(reason) => {
                     if changed.is_none() {
                         self.pin(tool);
@@ -252,12 +254,12 @@ impl RuleGate {
     }
 
     /// Returns the reason for skipping a prompt, if there is one. A changed definition may be called with the caller's
-    /// own consent, which does not approve it. [`WhenAsked::Allow`] does not cover it, because a different definition
+    /// own consent, which does not approve it. [`PromptPolicy::Allow`] does not cover it, because a different definition
     /// was approved.
-    fn consent(&self, caller: &Caller, changed: Option<&str>) -> Option<&'static str> {
+    fn consent(&self, caller: &ToolCaller, changed: Option<&str>) -> Option<&'static str> {
         match (caller.consent, self.when_asked, changed) {
             (Consent::Given, ..) => Some("the caller has consented"),
-            (Consent::Ask, WhenAsked::Allow, None) => Some("nobody is to be asked"),
+            (Consent::Ask, PromptPolicy::Allow, None) => Some("nobody is to be asked"),
             _ => None,
         }
     }
@@ -277,7 +279,7 @@ impl RuleGate {
     }
 
     /// Returns a tool that belongs to no server, with the server that this call concerns.
-    fn own_tool(&self, tool: &Description) -> OwnTool {
+    fn own_tool(&self, tool: &Description) -> HostToolKey {
         let server = tool.about.as_ref().and_then(|about| ServerName::new(&about.provider).ok());
         (Arc::clone(&tool.name), server.map(|server| (self.origin_of(&server), server)))
     }
@@ -289,7 +291,7 @@ impl RuleGate {
     }
 
     /// Returns the rule that allows a tool with any arguments.
-    fn rule_for(&self, tool: &Description) -> Result<Rule, NoRule> {
+    fn rule_for(&self, tool: &Description) -> Result<Rule, RuleWriteError> {
         match identity(tool) {
             Some((id, _)) => {
                 let rule = Rule::naming(&id, Action::Allow, &self.state().servers)?;
@@ -345,7 +347,7 @@ impl RuleGate {
         }
         match (lifetime, changed) {
             // Allows this call only: the next one is prompted for with the same difference.
-            (Lifetime::Once, Some(_)) => {}
+            (GrantLifetime::Once, Some(_)) => {}
             (lifetime, _) => self.remember(&tool, lifetime),
         }
         self.note(&caller, &tool, &arguments, "allow", &"the person said yes");
@@ -354,9 +356,9 @@ impl RuleGate {
 
     fn question(
         &self,
-        caller: &Caller,
+        caller: &ToolCaller,
         tool: &Arc<Description>,
-        arguments: &Raw,
+        arguments: &RawJson,
         why: &Reason,
         before: Option<&str>,
     ) -> Option<PermissionAsk> {
@@ -392,14 +394,14 @@ impl RuleGate {
         Some((server.generation, server.passage().map(|passage| passage.epoch)))
     }
 
-    fn remember(&self, tool: &Description, lifetime: Lifetime) {
+    fn remember(&self, tool: &Description, lifetime: GrantLifetime) {
         self.pin(tool);
-        if lifetime == Lifetime::Once {
+        if lifetime == GrantLifetime::Once {
             return;
         }
-        let rule = (lifetime == Lifetime::Always).then(|| self.rule_for(tool));
+        let rule = (lifetime == GrantLifetime::Always).then(|| self.rule_for(tool));
         // A grant that cannot become a rule lasts until the host stops.
-        let lifetime = if let Some(Err(_)) = rule { Lifetime::Session } else { lifetime };
+        let lifetime = if let Some(Err(_)) = rule { GrantLifetime::Session } else { lifetime };
         match identity(tool) {
             Some((tool, definition)) => {
                 let origin = self.origin_of(&tool.server);
@@ -420,9 +422,9 @@ impl RuleGate {
 
     fn note(
         &self,
-        caller: &Caller,
+        caller: &ToolCaller,
         tool: &Description,
-        arguments: &Raw,
+        arguments: &RawJson,
         verdict: &'static str,
         why: &dyn std::fmt::Display,
     ) {
@@ -439,11 +441,11 @@ impl RuleGate {
 }
 
 /// Converts an answer to the lifetime of the grant, or to a refusal.
-fn agreed(answer: Option<PermissionAnswer>) -> Result<Lifetime, Refusal> {
+fn agreed(answer: Option<PermissionAnswer>) -> Result<GrantLifetime, Refusal> {
     match answer {
-        Some(PermissionAnswer::Once) => Ok(Lifetime::Once),
-        Some(PermissionAnswer::Session) => Ok(Lifetime::Session),
-        Some(PermissionAnswer::Always) => Ok(Lifetime::Always),
+        Some(PermissionAnswer::Once) => Ok(GrantLifetime::Once),
+        Some(PermissionAnswer::Session) => Ok(GrantLifetime::Session),
+        Some(PermissionAnswer::Always) => Ok(GrantLifetime::Always),
         Some(PermissionAnswer::NoBecause(why)) => Err(no(Some(why))),
         Some(PermissionAnswer::No) | None => Err(no(None)),
     }

@@ -10,20 +10,20 @@ use tokio::sync::{mpsc, watch};
 use tokio::task::JoinSet;
 use tokio::time::Instant;
 use wharf_client::{Answer, Connection};
-use wharf_json::Raw;
+use wharf_json::RawJson;
 use wharf_spec::{ServerEntry, ServerName, ToolId};
-use wharf_tools::{Caller, Refusal, RefusalReason, Registry};
+use wharf_tools::{Refusal, RefusalReason, Registry, ToolCaller};
 
 use crate::access::{self, Access};
-use crate::account::{Membership, ServerAccount};
+use crate::account::{LoginState, ServerAccount};
 use crate::builder::HostBuilder;
 use crate::call::{CallOptions, Reply};
 use crate::catalog::Catalog;
 use crate::context::Context;
 use crate::error::HostError;
 use crate::events::Events;
-use crate::permit::Permit;
-use crate::roster::{self, Changes};
+use crate::permit::CallPermit;
+use crate::roster::{self, ServerSetChanges};
 use crate::server::{Kept, Server, Told};
 use crate::stats::{Stats, ToolStats};
 use crate::status::{ServerStatus, status};
@@ -85,7 +85,7 @@ impl Host {
     /// # Cancel safety
     ///
     /// Dropping the future cancels the call.
-    pub async fn call(&self, tool: &ToolId, arguments: &Raw, options: CallOptions) -> Result<Reply, HostError> {
+    pub async fn call(&self, tool: &ToolId, arguments: &RawJson, options: CallOptions) -> Result<Reply, HostError> {
         self.context().call(tool, arguments, options).await
     }
 
@@ -104,7 +104,7 @@ impl Host {
         &self,
         server: &ServerName,
         method: &str,
-        params: Option<&Raw>,
+        params: Option<&RawJson>,
         options: CallOptions,
     ) -> Result<Answer, HostError> {
         self.context().request(server, method, params, options).await
@@ -117,8 +117,13 @@ impl Host {
     ///
     /// Returns an error if the server or the tool is unknown, the gate refuses the call, or the server does not become
     /// ready in time.
-    pub async fn permit(&self, tool: &ToolId, arguments: &Raw, options: CallOptions) -> Result<Permit, HostError> {
-        Permit::ask(self.context(), tool, arguments, &options).await
+    pub async fn permit(
+        &self,
+        tool: &ToolId,
+        arguments: &RawJson,
+        options: CallOptions,
+    ) -> Result<CallPermit, HostError> {
+        CallPermit::ask(self.context(), tool, arguments, &options).await
     }
 
     /// Checks the reading of a resource with the gate, for an embedder that reads it on the server's connection itself.
@@ -128,7 +133,7 @@ impl Host {
     ///
     /// Returns an error if the server is unknown, the gate refuses the access, or the server's lists are needed and not
     /// available.
-    pub async fn permit_read(&self, server: &ServerName, uri: &str, caller: &Caller) -> Result<(), HostError> {
+    pub async fn permit_read(&self, server: &ServerName, uri: &str, caller: &ToolCaller) -> Result<(), HostError> {
         let context = self.context();
         let server = context.server(server.as_str())?;
         let arguments = access::arguments(&server, uri);
@@ -321,7 +326,7 @@ impl Host {
     ///
     /// Returns an error if the server is unknown or not approved.
     pub async fn enable(&self, server: &str) -> Result<(), HostError> {
-        self.admit(server, wharf_spec::Admission::Enabled).await
+        self.admit(server, wharf_spec::ActivationState::Enabled).await
     }
 
     /// Disables a server until the host stops or [`Host::set_servers`] changes its setting.
@@ -330,14 +335,14 @@ impl Host {
     ///
     /// Returns an error if the server is unknown or not approved.
     pub async fn disable(&self, server: &str) -> Result<(), HostError> {
-        self.admit(server, wharf_spec::Admission::Disabled).await
+        self.admit(server, wharf_spec::ActivationState::Disabled).await
     }
 
-    async fn admit(&self, server: &str, admission: wharf_spec::Admission) -> Result<(), HostError> {
+    async fn admit(&self, server: &str, admission: wharf_spec::ActivationState) -> Result<(), HostError> {
         let context = self.context();
         let changing = context.changing.acquire().await;
         let server = context.server(server)?;
-        if server.kept.load().settings.admission == wharf_spec::Admission::Unapproved {
+        if server.kept.load().settings.admission == wharf_spec::ActivationState::Unapproved {
             return Err(server.unavailable(&server.standing.borrow()));
         }
         let number = server.admit(admission);
@@ -353,7 +358,7 @@ impl Host {
     /// # Cancel safety
     ///
     /// Dropping the future does not cancel the change.
-    pub async fn set_servers(&self, servers: Vec<ServerEntry>) -> Changes {
+    pub async fn set_servers(&self, servers: Vec<ServerEntry>) -> ServerSetChanges {
         let (wanted, errors) = roster::told(servers);
         let host = self.clone();
         // A separate task, so that the change cannot be dropped halfway: a server that has been started must be in the
@@ -361,7 +366,7 @@ impl Host {
         let changed = tokio::spawn(async move { roster::change(&host, wanted).await }).await;
         let mut changes = changed.unwrap_or_else(|broken| {
             tracing::error!("the set of servers could not be changed: {broken}");
-            Changes::default()
+            ServerSetChanges::default()
         });
         changes.errors.extend(errors);
         changes
@@ -399,9 +404,9 @@ impl Host {
             anew: tokio::sync::Notify::new(),
             usage: Usage::new(),
             stats: Stats::default(),
-            results: crate::results::KeptResults::default(),
+            results: crate::results::ToolResultCache::default(),
             watched: Watched::new(),
-            membership: Membership::default(),
+            membership: LoginState::default(),
         });
         context.recall(&server).await;
         let mut keeper = Keeper {

@@ -16,14 +16,14 @@ use crate::supervise::{Standing, Way};
 const AGAIN: usize = 2;
 
 /// An open connection and its epoch.
-pub(crate) struct Passage {
+pub(crate) struct LiveConnection {
     pub connection: Connection,
     pub epoch: u64,
 }
 
 /// Next step of a call, given the availability of its server.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Move {
+pub(crate) enum NextStep {
     Go,
     Wait,
     /// Wake the server and wait.
@@ -33,12 +33,12 @@ pub(crate) enum Move {
 
 /// Retry state of a call: the last broken connection and the number of broken ones.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub(crate) struct Journey {
+pub(crate) struct RetryState {
     pub stale: Option<u64>,
     broken: usize,
 }
 
-impl Journey {
+impl RetryState {
     /// Records that the connection of this epoch broke before the call was delivered. Returns whether to retry.
     pub fn goes_again(&mut self, epoch: u64) -> bool {
         self.stale = Some(epoch);
@@ -48,24 +48,24 @@ impl Journey {
 }
 
 /// Decides the next step of a call. `stale` is the epoch whose connection the call has found broken.
-pub(crate) fn next_move<C>(way: &Way<C>, epoch: u64, stale: Option<u64>, now: Instant) -> Move {
+pub(crate) fn next_move<C>(way: &Way<C>, epoch: u64, stale: Option<u64>, now: Instant) -> NextStep {
     match way {
-        Way::Open(_) if stale == Some(epoch) => Move::Wait,
-        Way::Open(_) => Move::Go,
-        Way::Coming => Move::Wait,
-        Way::Asleep { from } if from.is_none_or(|from| now >= from) => Move::Wake,
-        Way::Asleep { .. } | Way::Shut => Move::GiveUp,
+        Way::Open(_) if stale == Some(epoch) => NextStep::Wait,
+        Way::Open(_) => NextStep::Go,
+        Way::Coming => NextStep::Wait,
+        Way::Asleep { from } if from.is_none_or(|from| now >= from) => NextStep::Wake,
+        Way::Asleep { .. } | Way::Shut => NextStep::GiveUp,
     }
 }
 
 /// A deadline and the timeout that it was computed from.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Patience {
+pub(crate) struct CallDeadline {
     pub whole: Duration,
     pub until: Instant,
 }
 
-impl Patience {
+impl CallDeadline {
     pub fn of(whole: Duration) -> Self {
         Self::since(Instant::now(), whole)
     }
@@ -80,10 +80,10 @@ impl Patience {
 
 impl Server {
     /// Returns the open connection without waiting.
-    pub fn passage(&self) -> Option<Passage> {
+    pub fn passage(&self) -> Option<LiveConnection> {
         let standing = self.standing.borrow();
         match &standing.way {
-            Way::Open(connection) => Some(Passage { connection: connection.clone(), epoch: standing.epoch }),
+            Way::Open(connection) => Some(LiveConnection { connection: connection.clone(), epoch: standing.epoch }),
             _ => None,
         }
     }
@@ -91,7 +91,7 @@ impl Server {
     /// Waits until the server is connected, waking it if necessary.
     ///
     /// Dropping the future does not stop a server that was woken.
-    pub async fn open(&self, stale: Option<u64>, patience: Patience) -> Result<Passage, HostError> {
+    pub async fn open(&self, stale: Option<u64>, patience: CallDeadline) -> Result<LiveConnection, HostError> {
         if stale.is_none()
             && let Some(passage) = self.passage()
         {
@@ -103,14 +103,14 @@ impl Server {
         }
     }
 
-    async fn opened(&self, stale: Option<u64>) -> Result<Passage, HostError> {
+    async fn opened(&self, stale: Option<u64>) -> Result<LiveConnection, HostError> {
         let mut standing = self.standing.clone();
         loop {
             let now = standing.borrow_and_update().clone();
             match (next_move(&now.way, now.epoch, stale, Instant::now()), now.way.clone()) {
-                (Move::Go, Way::Open(connection)) => return Ok(Passage { connection, epoch: now.epoch }),
-                (Move::GiveUp, _) => return Err(self.unavailable(&now)),
-                (Move::Wake, _) => self.wanted.notify_one(),
+                (NextStep::Go, Way::Open(connection)) => return Ok(LiveConnection { connection, epoch: now.epoch }),
+                (NextStep::GiveUp, _) => return Err(self.unavailable(&now)),
+                (NextStep::Wake, _) => self.wanted.notify_one(),
                 _ => {}
             }
             if standing.changed().await.is_err() {
@@ -120,7 +120,7 @@ impl Server {
     }
 
     /// Takes a slot, if the server limits concurrent calls.
-    pub async fn turn(&self, patience: Patience) -> Result<Option<OwnedSemaphorePermit>, HostError> {
+    pub async fn turn(&self, patience: CallDeadline) -> Result<Option<OwnedSemaphorePermit>, HostError> {
         let Some(slots) = self.kept.load().slots.clone() else { return Ok(None) };
         match tokio::time::timeout_at(patience.until, slots.acquire_owned()).await {
             Ok(permit) => permit.map(Some).map_err(|_| HostError::Closed),
@@ -133,8 +133,8 @@ impl Server {
     /// Dropping the future cancels the call.
     pub async fn carry<T, F: Future<Output = Result<T, HostError>>>(
         &self,
-        patience: Patience,
-        call: impl Fn(Passage) -> F,
+        patience: CallDeadline,
+        call: impl Fn(LiveConnection) -> F,
     ) -> Result<T, HostError> {
         let _turn = self.turn(patience).await?;
         self.travel(patience, call).await
@@ -143,7 +143,7 @@ impl Server {
     /// Makes a single request whose errors are those of the connection, with slot and retries as in [`Server::carry`].
     pub async fn ask<T, F: Future<Output = Result<T, CallError>>>(
         &self,
-        patience: Patience,
+        patience: CallDeadline,
         request: impl Fn(Connection) -> F,
     ) -> Result<T, HostError> {
         let asked = self.carry(patience, |passage| {
@@ -156,11 +156,11 @@ impl Server {
     /// Runs an operation with retries as in [`Server::carry`], but without taking a slot.
     pub async fn travel<T, F: Future<Output = Result<T, HostError>>>(
         &self,
-        patience: Patience,
-        call: impl Fn(Passage) -> F,
+        patience: CallDeadline,
+        call: impl Fn(LiveConnection) -> F,
     ) -> Result<T, HostError> {
         let _in_use = self.usage.begin();
-        let mut journey = Journey::default();
+        let mut journey = RetryState::default();
         loop {
             let passage = self.open(journey.stale, patience).await?;
             let (connection, epoch) = (passage.connection.clone(), passage.epoch);
@@ -177,16 +177,21 @@ impl Server {
 
     /// Waits until the tools of this connection have been listed. If the connection is lost before, returns the same
     /// error as a call.
-    pub async fn learned(&self, passage: &Passage, patience: Patience) -> Result<(), HostError> {
+    pub async fn learned(&self, passage: &LiveConnection, patience: CallDeadline) -> Result<(), HostError> {
         self.reached(&self.listed, passage, patience).await
     }
 
     /// Waits until all lists of this connection have been read.
-    pub async fn learned_all(&self, passage: &Passage, patience: Patience) -> Result<(), HostError> {
+    pub async fn learned_all(&self, passage: &LiveConnection, patience: CallDeadline) -> Result<(), HostError> {
         self.reached(&self.listed_all, passage, patience).await
     }
 
-    async fn reached(&self, mark: &watch::Sender<u64>, passage: &Passage, patience: Patience) -> Result<(), HostError> {
+    async fn reached(
+        &self,
+        mark: &watch::Sender<u64>,
+        passage: &LiveConnection,
+        patience: CallDeadline,
+    ) -> Result<(), HostError> {
         if *mark.borrow() >= passage.epoch {
             return Ok(());
         }
@@ -217,14 +222,14 @@ impl Server {
         }
     }
 
-    fn not_in_time(&self, patience: Patience) -> HostError {
+    fn not_in_time(&self, patience: CallDeadline) -> HostError {
         let standing = self.standing.borrow();
         let trouble = standing.trouble.as_ref().map(Arc::clone);
         let (server, what) = (self.name.clone(), standing.state.as_str());
         HostError::NotInTime { server, what, after: patience.whole, trouble }
     }
 
-    fn still(&self, what: &'static str, patience: Patience) -> HostError {
+    fn still(&self, what: &'static str, patience: CallDeadline) -> HostError {
         HostError::NotInTime { server: self.name.clone(), what, after: patience.whole, trouble: None }
     }
 }

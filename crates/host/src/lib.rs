@@ -52,18 +52,18 @@ pub use ask::{
     ApprovalAsk, Ask, Asker, Consent, ElicitationAsk, LoginAsk, PageAsk, PermissionAnswer, PermissionAsk,
     Reply as AskReply, SamplingAsk,
 };
-pub use attend::Attention;
+pub use attend::ListingMode;
 pub use builder::{HostBuilder, StartError};
 pub use call::{CallOptions, Reply};
 pub use error::HostError;
 pub use events::{Event, Events, Heard, Told};
-pub use gate::{RuleSink, WhenAsked};
+pub use gate::{PromptPolicy, RuleSink};
 pub use host::Host;
-pub use logs::{LogLine, ServerLogs, Voice, log_file_name};
-pub use past::{PastCalls, PastTool, past_calls};
-pub use permit::Permit;
+pub use logs::{LogLine, LogSource, ServerLogs, log_file_name};
+pub use past::{PastCalls, PastToolCalls, past_calls};
+pub use permit::CallPermit;
 pub use results::ResultLimits;
-pub use roster::Changes;
+pub use roster::ServerSetChanges;
 pub use server::LocalFactory;
 pub use stats::ToolStats;
 pub use status::{ConnectedStatus, OfferStatus, ServerStatus};
@@ -76,13 +76,14 @@ pub use wharf_auth as auth;
 pub use wharf_client::guard;
 /// Other types of the host's public interface.
 pub use wharf_client::{
-    Answer, Authorizer, BudgetExceeded, BudgetScope, ByteBudget, CallError, ClosureServer, ConnectCause, ConnectError,
-    ConnectOptions, Connection, Direction, GuardProgram, Inputs, Limits, LocalServer, NotAuthorized, NotSampled,
-    Passing, ProcessLog, ProcessNote, Remedy, ResultKind, Services, Tap, ToolCall, ToolReply, return_large_memory,
+    Answer, AuthRecovery, Authorizer, BudgetExceeded, BudgetScope, ByteBudget, CallError, ClientServices,
+    ClosureServer, ConnectCause, ConnectError, ConnectOptions, Connection, Direction, GuardProgram, InputHandling,
+    Limits, LocalServer, NotAuthorized, ProcessLog, ProcessNote, ResultKind, SamplingError, Tap, TappedMessage,
+    ToolCall, ToolReply, return_large_memory,
 };
 /// Finds instructions to the model and hidden text in what servers define.
 pub use wharf_inspect as inspect;
-pub use wharf_json::Raw;
+pub use wharf_json::RawJson;
 pub use wharf_policy as policy;
 pub use wharf_spec as spec;
 pub use wharf_tools as tools;

@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Weak};
 use std::time::Duration;
 
-use wharf_auth::{DevicePage, LoginError, Page, Returned, Visit, VisitError, Visitor};
+use wharf_auth::{DeviceCodePage, LoginCallback, LoginError, Page, Visit, VisitError, Visitor};
 use wharf_client::{CallError, NotAuthorized, Pending};
 use wharf_spec::{HttpSpec, ServerName};
 
@@ -25,15 +25,15 @@ const LOOK: Duration = Duration::from_secs(1);
 const PATIENCE: Duration = Duration::from_secs(300);
 
 /// Creates the browser for the login page of a server.
-pub(crate) type Visitors = Arc<dyn Fn(&ServerName, &HttpSpec) -> Arc<dyn Visitor> + Send + Sync>;
+pub(crate) type BrowserFactory = Arc<dyn Fn(&ServerName, &HttpSpec) -> Arc<dyn Visitor> + Send + Sync>;
 
 /// A login flow in progress. Dropping it stops the flow.
-pub(crate) struct SeeingTo {
+pub(crate) struct LoginFlow {
     _task: Stopped,
     asks: Arc<AtomicBool>,
 }
 
-impl SeeingTo {
+impl LoginFlow {
     /// Reports whether a prompt is open or a login is in progress.
     pub fn is_asking(&self) -> bool {
         self.asks.load(Ordering::Acquire)
@@ -41,9 +41,9 @@ impl SeeingTo {
 }
 
 /// Marks an open prompt until it is dropped.
-struct Asks(Arc<AtomicBool>);
+struct PromptMarker(Arc<AtomicBool>);
 
-impl Drop for Asks {
+impl Drop for PromptMarker {
     fn drop(&mut self) {
         self.0.store(false, Ordering::Release);
     }
@@ -52,12 +52,12 @@ impl Drop for Asks {
 impl Context {
     /// Starts the login flow of a server that requires a login. It prompts if possible, waits for a login and then
     /// connects the server.
-    pub fn see_to_login(self: &Arc<Self>, server: &Arc<Server>, standing: &Standing) -> Option<SeeingTo> {
+    pub fn see_to_login(self: &Arc<Self>, server: &Arc<Server>, standing: &Standing) -> Option<LoginFlow> {
         let account = Arc::clone(server.account(self)?);
         let person_helps = standing.trouble.as_ref()?.not_authorized().is_some_and(NotAuthorized::needs_person);
         let visitor = self.asking_visitor(server).filter(|_| person_helps && !server.membership.is_quiet());
         let asks = Arc::new(AtomicBool::new(visitor.is_some()));
-        let question = visitor.map(|visitor| (visitor, Asks(Arc::clone(&asks))));
+        let question = visitor.map(|visitor| (visitor, PromptMarker(Arc::clone(&asks))));
         let (context, server) = (Arc::downgrade(self), Arc::clone(server));
         let task = tokio::spawn(async move {
             let mark = account.mark().await;
@@ -71,7 +71,7 @@ impl Context {
             server.changed_hands();
             server.command(Command::Connect);
         });
-        Some(SeeingTo { _task: Stopped::new(task), asks })
+        Some(LoginFlow { _task: Stopped::new(task), asks })
     }
 
     /// Prompts for additional scope after a call was rejected for lack of it. The call itself has failed.
@@ -115,7 +115,7 @@ impl Context {
 }
 
 /// The browser to use, and the marker of the open prompt.
-type Question = (Arc<dyn Visitor>, Asks);
+type Question = (Arc<dyn Visitor>, PromptMarker);
 
 /// Waits for a login: the prompted one, or another one, which has a different fingerprint.
 async fn wait_for_login(
@@ -199,7 +199,7 @@ impl Visit for AskingVisit {
         self.visit.redirect_uri()
     }
 
-    fn go(self: Box<Self>, page: Page) -> Pending<Result<Returned, VisitError>> {
+    fn go(self: Box<Self>, page: Page) -> Pending<Result<LoginCallback, VisitError>> {
         let Self { visit, person } = *self;
         Box::pin(async move {
             match tokio::time::timeout(PATIENCE, person.agrees(&page)).await {
@@ -210,7 +210,7 @@ impl Visit for AskingVisit {
         })
     }
 
-    fn show_code(&self, page: &DevicePage) -> Result<(), VisitError> {
+    fn show_code(&self, page: &DeviceCodePage) -> Result<(), VisitError> {
         self.visit.show_code(page)
     }
 }
@@ -251,7 +251,7 @@ mod tests {
             "http://127.0.0.1:1/"
         }
 
-        fn go(self: Box<Self>, _page: Page) -> Pending<Result<Returned, VisitError>> {
+        fn go(self: Box<Self>, _page: Page) -> Pending<Result<LoginCallback, VisitError>> {
             panic!("nobody has said yes")
         }
     }

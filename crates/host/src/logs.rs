@@ -32,7 +32,7 @@ pub struct ServerLogs {
     folder: PathBuf,
     /// Queue to the writer. Unbounded, but limited per server by [`WAITING`].
     lines: OnceLock<mpsc::UnboundedSender<Task>>,
-    tallies: Arc<Tallies>,
+    tallies: Arc<LineCounters>,
 }
 
 /// One line of a log file.
@@ -41,14 +41,14 @@ pub struct LogLine<'a> {
     /// Time in RFC 3339 format.
     pub time: &'a str,
     /// Source of the line.
-    pub voice: Voice,
+    pub voice: LogSource,
     /// Text: escaped, and without the server's secrets.
     pub text: &'a str,
 }
 
 /// Source of a log line.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Voice {
+pub enum LogSource {
     /// The server's stderr.
     Server,
     /// Wharf, about the server's process.
@@ -57,7 +57,7 @@ pub enum Voice {
 
 /// Queued and lost lines by server. Servers that have neither are absent.
 #[derive(Default)]
-struct Tallies(Mutex<HashMap<String, Tally>>);
+struct LineCounters(Mutex<HashMap<String, Tally>>);
 
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
 struct Tally {
@@ -107,8 +107,8 @@ impl ServerLogs {
 impl ProcessLog for ServerLogs {
     fn note(&self, server: &str, at: SystemTime, note: ProcessNote<'_>) {
         let (voice, text) = match note {
-            ProcessNote::Wrote(line) => (Voice::Server, line[..line.floor_char_boundary(LONGEST_LINE)].to_owned()),
-            of_process => (Voice::Wharf, of_process.to_string()),
+            ProcessNote::Wrote(line) => (LogSource::Server, line[..line.floor_char_boundary(LONGEST_LINE)].to_owned()),
+            of_process => (LogSource::Wharf, of_process.to_string()),
         };
         let text = Shown::line(&text, usize::MAX).to_string();
         let line = LogLine { time: &Timestamp(at).to_string(), voice, text: &text }.to_string();
@@ -116,7 +116,7 @@ impl ProcessLog for ServerLogs {
     }
 }
 
-impl Tallies {
+impl LineCounters {
     /// Reports whether another line of a server may be queued. Counts it as queued or as lost.
     fn admits(&self, server: &str) -> bool {
         let mut tallies = self.locked();
@@ -172,8 +172,8 @@ pub fn log_file_name(server: &str) -> String {
 impl fmt::Display for LogLine<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let mark = match self.voice {
-            Voice::Server => '|',
-            Voice::Wharf => '-',
+            LogSource::Server => '|',
+            LogSource::Wharf => '-',
         };
         write!(f, "{} {mark} {}", self.time, self.text)
     }
@@ -185,8 +185,8 @@ impl<'a> LogLine<'a> {
         let (time, rest) = line.split_once(' ')?;
         let (mark, text) = rest.split_once(' ')?;
         let voice = match mark {
-            "|" => Voice::Server,
-            "-" => Voice::Wharf,
+            "|" => LogSource::Server,
+            "-" => LogSource::Wharf,
             _ => return None,
         };
         let is_time =
@@ -209,7 +209,7 @@ fn start(writer: Writer) -> mpsc::UnboundedSender<Task> {
 
 struct Writer {
     folder: PathBuf,
-    tallies: Arc<Tallies>,
+    tallies: Arc<LineCounters>,
     files: HashMap<String, Slot>,
 }
 
@@ -221,7 +221,7 @@ enum Slot {
 }
 
 impl Writer {
-    fn new(folder: PathBuf, tallies: Arc<Tallies>) -> Self {
+    fn new(folder: PathBuf, tallies: Arc<LineCounters>) -> Self {
         Self { folder, tallies, files: HashMap::new() }
     }
 
@@ -272,7 +272,7 @@ impl Writer {
 
 fn loss(lost: u64) -> String {
     let text = if lost == 1 { "1 line was lost".to_owned() } else { format!("{lost} lines were lost") };
-    LogLine { time: &Timestamp(SystemTime::now()).to_string(), voice: Voice::Wharf, text: &text }.to_string()
+    LogLine { time: &Timestamp(SystemTime::now()).to_string(), voice: LogSource::Wharf, text: &text }.to_string()
 }
 
 #[cfg(test)]
@@ -302,7 +302,7 @@ mod tests {
             format!("{time} - started pid 7\n{time} |   boom: \\u{{1b}}[31mred\\rline\n{time} - exited with code 3\n");
         assert_eq!(text, expected);
         let read: Vec<_> = text.lines().map(|line| LogLine::read(line).unwrap()).collect();
-        assert_eq!(read[1], LogLine { time, voice: Voice::Server, text: "  boom: \\u{1b}[31mred\\rline" });
+        assert_eq!(read[1], LogLine { time, voice: LogSource::Server, text: "  boom: \\u{1b}[31mred\\rline" });
     }
 
     #[tokio::test]
@@ -352,7 +352,7 @@ mod tests {
         let began = Instant::now();
         let mut write = |after: Duration, text: &str| {
             assert!(writer.tallies.admits("a"));
-            let line = LogLine { time: "2026-07-27T23:59:59.999Z", voice: Voice::Server, text }.to_string();
+            let line = LogLine { time: "2026-07-27T23:59:59.999Z", voice: LogSource::Server, text }.to_string();
             writer.write("a", &line, began + after);
             writer.tallies.locked().get("a").map_or(0, |tally| tally.lost)
         };

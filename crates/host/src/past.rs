@@ -18,7 +18,7 @@ const MOST_TOOLS: usize = 10_000;
 #[non_exhaustive]
 pub struct PastCalls {
     /// Statistics, sorted by server and tool.
-    pub tools: Vec<PastTool>,
+    pub tools: Vec<PastToolCalls>,
     /// Number of log lines that could not be read.
     pub unread: u64,
 }
@@ -26,7 +26,7 @@ pub struct PastCalls {
 /// Calls of one tool.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
-pub struct PastTool {
+pub struct PastToolCalls {
     /// The tool's server, or `None` for the host's own tools.
     pub server: Option<String>,
     /// Call count and latencies.
@@ -58,7 +58,7 @@ pub fn past_calls(state: &Path, since: SystemTime) -> io::Result<PastCalls> {
         Ok(_) => {}
         Err(_) => strange += 1,
     })?;
-    let told = |((server, tool), (count, last)): ((Option<String>, String), (Count, u64))| PastTool {
+    let told = |((server, tool), (count, last)): ((Option<String>, String), (Count, u64))| PastToolCalls {
         server,
         stats: count.read(&tool),
         last: UNIX_EPOCH + Duration::from_millis(last),

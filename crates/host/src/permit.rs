@@ -6,9 +6,9 @@ use std::time::Duration;
 use tokio::sync::OwnedSemaphorePermit;
 use tokio::time::Instant;
 use wharf_client::{CallError, Connection};
-use wharf_json::Raw;
+use wharf_json::RawJson;
 use wharf_spec::ToolId;
-use wharf_tools::{Caller, RefusalReason};
+use wharf_tools::{RefusalReason, ToolCaller};
 use wharf_wire::ToolResult;
 
 use crate::audit::Ended;
@@ -16,19 +16,19 @@ use crate::call::CallOptions;
 use crate::catalog::CatalogTool;
 use crate::context::Context;
 use crate::error::HostError;
-use crate::lane::Patience;
+use crate::lane::CallDeadline;
 use crate::server::Server;
 
 /// Permission for one call on the server's connection, for requests that the host does not support itself, such as
 /// tasks.
 ///
-/// It counts as a call until [`Permit::ended`]. Dropping it before that records the call as withdrawn.
-pub struct Permit {
+/// It counts as a call until [`CallPermit::ended`]. Dropping it before that records the call as withdrawn.
+pub struct CallPermit {
     context: Arc<Context>,
     server: Arc<Server>,
     tool: Arc<CatalogTool>,
-    arguments: Raw,
-    caller: Caller,
+    arguments: RawJson,
+    caller: ToolCaller,
     connection: Connection,
     timeout: Option<Duration>,
     began: Instant,
@@ -41,15 +41,15 @@ pub struct Permit {
 #[derive(Clone, Copy)]
 struct Wanted<'a> {
     context: &'a Arc<Context>,
-    arguments: &'a Raw,
+    arguments: &'a RawJson,
     options: &'a CallOptions,
 }
 
-impl Permit {
+impl CallPermit {
     pub(crate) async fn ask(
         context: &Arc<Context>,
         id: &ToolId,
-        arguments: &Raw,
+        arguments: &RawJson,
         options: &CallOptions,
     ) -> Result<Self, HostError> {
         let wanted = Wanted { context, arguments, options };
@@ -93,7 +93,7 @@ impl Permit {
 }
 
 impl Wanted<'_> {
-    async fn ask(self, id: &ToolId) -> Result<Permit, HostError> {
+    async fn ask(self, id: &ToolId) -> Result<CallPermit, HostError> {
         let tool = self.context.permitted(id, self.arguments, self.options).await?;
         let mut server = self.context.server(id.server.as_str())?;
         let began = Instant::now();
@@ -112,15 +112,20 @@ impl Wanted<'_> {
         server: &Arc<Server>,
         tool: &Arc<CatalogTool>,
         began: Instant,
-    ) -> Result<Permit, HostError> {
+    ) -> Result<CallPermit, HostError> {
         self.context.pass_anew(server, tool, self.arguments, self.options).await?;
         self.enter(server, tool, began).await
     }
 
     /// Waits for a free slot and for the server, as a call does.
-    async fn enter(self, server: &Arc<Server>, tool: &Arc<CatalogTool>, began: Instant) -> Result<Permit, HostError> {
+    async fn enter(
+        self,
+        server: &Arc<Server>,
+        tool: &Arc<CatalogTool>,
+        began: Instant,
+    ) -> Result<CallPermit, HostError> {
         let timeout = self.options.call.timeout.or_else(|| server.kept.load().timeout(&tool.id.tool));
-        let patience = Patience::since(began, timeout.unwrap_or(self.context.options.limits.call));
+        let patience = CallDeadline::since(began, timeout.unwrap_or(self.context.options.limits.call));
         let turn = server.turn(patience).await?;
         // Counts as a use during the wait, so that the server is not stopped as idle.
         let entered = server.travel(patience, |passage| async move {
@@ -139,9 +144,9 @@ impl Wanted<'_> {
         tool: &Arc<CatalogTool>,
         connection: Connection,
         timeout: Option<Duration>,
-    ) -> Permit {
+    ) -> CallPermit {
         server.usage.enter();
-        Permit {
+        CallPermit {
             context: Arc::clone(self.context),
             server: Arc::clone(server),
             tool: Arc::clone(tool),
@@ -156,7 +161,7 @@ impl Wanted<'_> {
     }
 }
 
-impl Drop for Permit {
+impl Drop for CallPermit {
     fn drop(&mut self) {
         if !self.is_over {
             self.note(&Ended::Withdrawn);

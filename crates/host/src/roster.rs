@@ -11,7 +11,7 @@ use crate::server::{Reach, Server, Told};
 /// Result of a change of the server set.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 #[non_exhaustive]
-pub struct Changes {
+pub struct ServerSetChanges {
     /// Added servers.
     pub added: Vec<ServerName>,
     /// Removed servers.
@@ -38,14 +38,14 @@ pub(crate) fn told(entries: Vec<ServerEntry>) -> (BTreeMap<ServerName, Told>, Ve
 }
 
 /// Replaces the set of configured servers. In-process servers stay.
-pub(crate) async fn change(host: &Host, wanted: BTreeMap<ServerName, Told>) -> Changes {
+pub(crate) async fn change(host: &Host, wanted: BTreeMap<ServerName, Told>) -> ServerSetChanges {
     let context = host.context();
     let _one_at_a_time = context.changing.acquire().await;
     if context.is_closing() {
         let errors = wanted.into_keys().map(|name| (name, "the host is closed".to_owned())).collect();
-        return Changes { errors, ..Changes::default() };
+        return ServerSetChanges { errors, ..ServerSetChanges::default() };
     }
-    let (mut changes, mut leaving) = (Changes::default(), Vec::new());
+    let (mut changes, mut leaving) = (ServerSetChanges::default(), Vec::new());
     let before = context.servers.load_full();
     let mut after: HashMap<ServerName, Arc<Server>> = HashMap::new();
     for (name, server) in before.iter() {

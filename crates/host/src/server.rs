@@ -6,13 +6,13 @@ use std::time::Duration;
 use arc_swap::ArcSwap;
 use tokio::sync::{Notify, Semaphore, mpsc, watch};
 use wharf_client::{CallError, ConnectOptions, Connection, LocalServer, connect_local, connect_to};
-use wharf_spec::{Admission, Glob, HttpSpec, ServerName, ServerOrigin, ServerSettings, ServerSpec};
+use wharf_spec::{ActivationState, Glob, HttpSpec, ServerName, ServerOrigin, ServerSettings, ServerSpec};
 
-use crate::account::Membership;
+use crate::account::LoginState;
 use crate::catalog::Filter;
 use crate::context::Context;
 use crate::error::HostError;
-use crate::results::KeptResults;
+use crate::results::ToolResultCache;
 use crate::stats::Stats;
 use crate::supervise::{Command, Keeping, Standing, State};
 use crate::trouble::Trouble;
@@ -37,7 +37,7 @@ pub(crate) struct Told {
     pub reach: Reach,
     pub settings: ServerSettings,
     /// Manual override inherited from the server that this one replaces.
-    pub by_hand: Option<Admission>,
+    pub by_hand: Option<ActivationState>,
 }
 
 /// A server of the host. It can be commanded, awaited and called.
@@ -64,8 +64,8 @@ pub(crate) struct Server {
     pub usage: Usage,
     pub stats: Stats,
     pub watched: Watched,
-    pub results: KeptResults,
-    pub membership: Membership,
+    pub results: ToolResultCache,
+    pub membership: LoginState,
 }
 
 /// A message to the supervisor.
@@ -88,7 +88,7 @@ pub(crate) struct Kept {
     /// Settings as configured.
     told: ServerSettings,
     /// Manual override, valid until the configured setting changes.
-    by_hand: Option<Admission>,
+    by_hand: Option<ActivationState>,
     /// Settings in effect.
     pub settings: ServerSettings,
     pub filter: Filter,
@@ -97,9 +97,9 @@ pub(crate) struct Kept {
 }
 
 impl Kept {
-    pub fn new(told: ServerSettings, by_hand: Option<Admission>) -> Self {
+    pub fn new(told: ServerSettings, by_hand: Option<ActivationState>) -> Self {
         let mut settings = told.clone();
-        if let (Some(admission), true) = (by_hand, told.admission != Admission::Unapproved) {
+        if let (Some(admission), true) = (by_hand, told.admission != ActivationState::Unapproved) {
             settings.admission = admission;
         }
         let filter = Filter::of(&settings);
@@ -115,7 +115,7 @@ impl Kept {
 
     /// Returns the manual override for a server with these settings, or `None` if their admission differs from the
     /// current one.
-    pub fn by_hand(&self, told: &ServerSettings) -> Option<Admission> {
+    pub fn by_hand(&self, told: &ServerSettings) -> Option<ActivationState> {
         self.by_hand.filter(|_| told.admission == self.told.admission)
     }
 
@@ -223,11 +223,11 @@ impl Server {
     }
 
     /// Enables or disables the server until its configured setting changes.
-    pub fn admit(&self, admission: Admission) -> u64 {
+    pub fn admit(&self, admission: ActivationState) -> u64 {
         self.keep_as(self.kept.load().told.clone(), Some(admission))
     }
 
-    fn keep_as(&self, told: ServerSettings, by_hand: Option<Admission>) -> u64 {
+    fn keep_as(&self, told: ServerSettings, by_hand: Option<ActivationState>) -> u64 {
         let before = self.kept.load();
         let mut kept = Kept::new(told, by_hand);
         if kept.settings.max_concurrent == before.settings.max_concurrent {

@@ -5,10 +5,11 @@ use std::sync::{Arc, Mutex, PoisonError, Weak};
 use std::time::Duration;
 
 use tokio::time::Instant;
-use wharf_client::{Elicitor, LogSink, NotSampled, Pending, RootsSource, Sampler, Services};
+use wharf_client::{ClientServices, Elicitor, LogSink, Pending, RootsSource, Sampler, SamplingError};
 use wharf_spec::ServerName;
 use wharf_wire::{
-    Bounds, ElicitAnswer, Elicitation, LogLevel, LogMessage, Raw, Root, SamplingRequest, UrlRequest, View as _,
+    Elicitation, ElicitationResponse, JsonLimits, LogLevel, LogMessage, RawJson, Root, SamplingRequest, UrlRequest,
+    View as _,
 };
 
 use crate::ask::{Ask, Asker, ElicitationAsk, PageAsk, SamplingAsk, put};
@@ -20,9 +21,9 @@ const TOKENS_A_DAY: u64 = 100_000;
 const DAY: Duration = Duration::from_secs(24 * 3600);
 
 /// Builds the services of the host. Elicitation, sampling and roots are declared only if the host can provide them.
-pub(crate) fn services(context: &Arc<Context>) -> Services {
+pub(crate) fn services(context: &Arc<Context>) -> ClientServices {
     let logs = Logs(Arc::downgrade(context));
-    let mut services = Services::default().logs(LogLevel::Info, logs).tasks();
+    let mut services = ClientServices::default().logs(LogLevel::Info, logs).tasks();
     if let Some(asker) = &context.asker {
         let person = Person { asker: Arc::clone(asker), context: Arc::downgrade(context) };
         services = services.elicitation(person);
@@ -68,10 +69,10 @@ impl Elicitor for Person {
         self.asker.shows_pages()
     }
 
-    fn elicit(&self, server: &str, question: Elicitation) -> Pending<ElicitAnswer> {
+    fn elicit(&self, server: &str, question: Elicitation) -> Pending<ElicitationResponse> {
         let (asker, context, server) = (Arc::clone(&self.asker), self.context.clone(), ServerName::new(server));
         Box::pin(async move {
-            let Ok(server) = server else { return ElicitAnswer::Decline };
+            let Ok(server) = server else { return ElicitationResponse::Decline };
             let tell = |event| {
                 if let Some(context) = context.upgrade() {
                     context.crier.tell(event);
@@ -80,11 +81,11 @@ impl Elicitor for Person {
             if let Some(field) = asks_for_secret(&question) {
                 let text = format!("it asked for `{field}` in a form, which is no place for a secret: declined");
                 tell(Event::Warning { server, text });
-                return ElicitAnswer::Decline;
+                return ElicitationResponse::Decline;
             }
             tell(Event::Asked { server: server.clone(), kind: "elicitation" });
             let ask = |reply| Ask::Elicitation(ElicitationAsk { server, question }, reply);
-            put(&*asker, ask).await.unwrap_or(ElicitAnswer::Decline)
+            put(&*asker, ask).await.unwrap_or(ElicitationResponse::Decline)
         })
     }
 
@@ -138,32 +139,32 @@ impl Model {
 }
 
 impl Sampler for Model {
-    fn sample(&self, server: &str, request: SamplingRequest) -> Pending<Result<Raw, NotSampled>> {
+    fn sample(&self, server: &str, request: SamplingRequest) -> Pending<Result<RawJson, SamplingError>> {
         let (asker, context, server) = (Arc::clone(&self.asker), self.context.clone(), ServerName::new(server));
         let allowed = server.as_ref().is_ok_and(|server| self.spend(server, request.max_tokens));
         Box::pin(async move {
-            let Ok(server) = server else { return Err(NotSampled::Declined) };
+            let Ok(server) = server else { return Err(SamplingError::Declined) };
             if !allowed {
-                return Err(NotSampled::Failed(format!("more than {TOKENS_A_DAY} tokens in a day")));
+                return Err(SamplingError::Failed(format!("more than {TOKENS_A_DAY} tokens in a day")));
             }
-            let request = bare(request).ok_or(NotSampled::Declined)?;
+            let request = bare(request).ok_or(SamplingError::Declined)?;
             if let Some(context) = context.upgrade() {
                 context.crier.tell(Event::Asked { server: server.clone(), kind: "sampling" });
             }
             let ask = |reply| Ask::Sampling(SamplingAsk { server, request }, reply);
-            put(&*asker, ask).await.unwrap_or(Err(NotSampled::Declined))
+            put(&*asker, ask).await.unwrap_or(Err(SamplingError::Declined))
         })
     }
 }
 
 /// Removes the fields that would give the server access to the conversation or to tools.
 fn bare(request: SamplingRequest) -> Option<SamplingRequest> {
-    let bounds = Bounds::default();
+    let bounds = JsonLimits::default();
     let mut members: serde_json::Map<String, serde_json::Value> = request.raw.decode(&bounds).ok()?;
     for member in ["includeContext", "tools", "toolChoice"] {
         members.remove(member);
     }
-    SamplingRequest::view(Raw::of(&members).ok()?, &bounds).ok()
+    SamplingRequest::view(RawJson::of(&members).ok()?, &bounds).ok()
 }
 
 #[cfg(test)]
@@ -191,8 +192,9 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn a_page_is_done_when_the_person_says_so_and_not_when_nobody_does() {
-        let raw = Raw::parse(r#"{"mode":"url","message":"m","url":"https://a.example/","elicitationId":"1"}"#).unwrap();
-        let Ok(Elicitation::Url(page)) = Elicitation::view(raw, &Bounds::default()) else { panic!("no page") };
+        let raw =
+            RawJson::parse(r#"{"mode":"url","message":"m","url":"https://a.example/","elicitationId":"1"}"#).unwrap();
+        let Ok(Elicitation::Url(page)) = Elicitation::view(raw, &JsonLimits::default()) else { panic!("no page") };
         for (asker, is_done) in [(Arc::new(Reader) as Arc<dyn Asker>, true), (Arc::new(Absent), false)] {
             let person = Person { asker, context: Weak::new() };
             let done = tokio::time::timeout(Duration::from_secs(60), person.page_done("demo", &page)).await;

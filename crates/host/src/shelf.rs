@@ -8,16 +8,16 @@ use tokio::sync::watch;
 use wharf_spec::ServerName;
 use wharf_tools::{Registry, Tool};
 
-use crate::catalog::{Catalog, CatalogTool, Freshness, Section};
+use crate::catalog::{Catalog, CatalogTool, ListFreshness, Section};
 use crate::server::Server;
 use crate::supervise::Way;
 
 /// Adapts a catalog tool to a registry tool.
-pub(crate) type Adapt = Box<dyn Fn(&Arc<CatalogTool>) -> Arc<dyn Tool> + Send + Sync>;
+pub(crate) type ToolAdapter = Box<dyn Fn(&Arc<CatalogTool>) -> Arc<dyn Tool> + Send + Sync>;
 
 /// Outcome of publishing a section.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Put {
+pub(crate) enum PublishOutcome {
     /// Published, and equal to the previous section.
     Same,
     /// Published, and different from the previous section.
@@ -34,11 +34,11 @@ pub(crate) struct Shelf {
     owners: Mutex<HashMap<ServerName, u64>>,
     version: watch::Sender<u64>,
     registry: Arc<Registry>,
-    adapt: Adapt,
+    adapt: ToolAdapter,
 }
 
 impl Shelf {
-    pub fn new(registry: Arc<Registry>, adapt: Adapt) -> Self {
+    pub fn new(registry: Arc<Registry>, adapt: ToolAdapter) -> Self {
         let catalog = ArcSwap::from_pointee(Catalog::default());
         Self { catalog, owners: Mutex::default(), version: watch::Sender::default(), registry, adapt }
     }
@@ -72,18 +72,18 @@ impl Shelf {
     ///
     /// A server that is removed changes its state first and is unpublished afterwards, so that none of its sections can
     /// remain. A cached section never replaces a live one.
-    pub fn put(&self, server: &Server, epoch: u64, section: Section) -> Put {
+    pub fn put(&self, server: &Server, epoch: u64, section: Section) -> PublishOutcome {
         let section = Arc::new(section);
         let tools: Vec<Arc<dyn Tool>> = section.offered().map(|tool| (self.adapt)(tool)).collect();
         let mut owners = self.owners.lock().unwrap_or_else(PoisonError::into_inner);
         let newer = owners.get(&server.name).is_some_and(|owner| *owner > server.generation);
         let may = !newer && {
             let standing = server.standing.borrow();
-            let old = section.freshness != Freshness::Live && matches!(standing.way, Way::Open(_));
+            let old = section.freshness != ListFreshness::Live && matches!(standing.way, Way::Open(_));
             standing.epoch == epoch && standing.offers_tools() && !old
         };
         if !may {
-            return Put::Refused;
+            return PublishOutcome::Refused;
         }
         let before = self.catalog.load().section(server.name.as_str()).map(Arc::clone);
         let same = before.is_some_and(|before| before.is_same(&section));
@@ -91,7 +91,7 @@ impl Shelf {
         self.catalog.store(Arc::new(self.catalog.load().with(section)));
         self.registry.replace_provider(server.name.as_str(), tools);
         self.version.send_modify(|version| *version += 1);
-        if same { Put::Same } else { Put::Changed }
+        if same { PublishOutcome::Same } else { PublishOutcome::Changed }
     }
 
     /// Removes a server's section. Returns whether there was one.

@@ -6,18 +6,18 @@ use wharf_client::{Connection, Listing};
 use wharf_spec::ToolId;
 use wharf_wire::{ServerCapabilities, ToolDefinition};
 
-use crate::attend::{Attention, Lists};
-use crate::catalog::{Freshness, ListName, Listed, Section, SectionParts, fingerprint};
+use crate::attend::{ListingMode, Lists};
+use crate::catalog::{ListFreshness, ListName, Listed, Section, SectionInput, fingerprint};
 use crate::context::Context;
 use crate::disk;
 use crate::events::Event;
 use crate::server::{Reach, Server};
-use crate::shelf::Put;
+use crate::shelf::PublishOutcome;
 use wharf_inspect::{inspect, is_quarantined};
 
 /// Outcome of publishing a section, with counts.
-struct SectionPut {
-    put: Put,
+struct PublishSummary {
+    put: PublishOutcome,
     /// Numbers of tools that are offered, listed and withheld.
     tools: usize,
     found: usize,
@@ -40,7 +40,7 @@ impl Context {
             // Lists from an earlier connection are known, although possibly outdated.
             listed.unasked.retain(|list| before.unasked.contains(list));
         }
-        let Some(SectionPut { put: Put::Changed, tools, found, withheld }) =
+        let Some(PublishSummary { put: PublishOutcome::Changed, tools, found, withheld }) =
             self.put_section(server, Some(epoch), listed).await
         else {
             return;
@@ -61,11 +61,13 @@ impl Context {
     /// A host that lists the tools once, of a server that is not lazy, skips this because it lists the server right
     /// away.
     pub async fn recall(self: &Arc<Self>, server: &Arc<Server>) {
-        if self.options.attention == Attention::ToolsOnce && !server.kept.load().settings.lazy {
+        if self.options.attention == ListingMode::ToolsOnce && !server.kept.load().settings.lazy {
             return;
         }
         let Some(listed) = self.listed_before(server).await else { return };
-        if let Some(SectionPut { put: Put::Changed, tools, .. }) = self.put_section(server, None, listed).await {
+        if let Some(PublishSummary { put: PublishOutcome::Changed, tools, .. }) =
+            self.put_section(server, None, listed).await
+        {
             self.crier.tell(Event::Catalog { server: server.name.clone(), tools });
         }
     }
@@ -85,7 +87,7 @@ impl Context {
         server: &Arc<Server>,
         epoch: Option<u64>,
         listed: Listed,
-    ) -> Option<SectionPut> {
+    ) -> Option<PublishSummary> {
         let bytes = listed.tools.iter().map(|tool| tool.raw.as_bytes().len()).sum();
         let (context, server) = (Arc::clone(self), Arc::clone(server));
         self.work(bytes, move || {
@@ -93,7 +95,7 @@ impl Context {
             let (tools, found) = (section.offered().count(), section.tools.len() + section.filtered);
             let withheld = section.withheld.len();
             let epoch = epoch.unwrap_or_else(|| server.standing.borrow().epoch);
-            SectionPut { put: context.shelf.put(&server, epoch, section), tools, found, withheld }
+            PublishSummary { put: context.shelf.put(&server, epoch, section), tools, found, withheld }
         })
         .await
     }
@@ -101,7 +103,7 @@ impl Context {
     fn section(&self, server: &Server, listed: Listed) -> Section {
         let kept = server.kept.load();
         let inspector = |tool: &ToolDefinition| self.quarantined(server, tool);
-        Section::build(SectionParts {
+        Section::build(SectionInput {
             server: &server.name,
             style: self.options.names,
             filter: &kept.filter,
@@ -113,7 +115,7 @@ impl Context {
 
     /// Builds the inspector's tables while the server starts, so that a single call does not wait for them.
     pub fn prepare_inspection(&self) {
-        if self.options.attention == Attention::ToolsOnce {
+        if self.options.attention == ListingMode::ToolsOnce {
             tokio::task::spawn_blocking(wharf_inspect::prepare);
         }
     }
@@ -136,8 +138,8 @@ impl Context {
         {
             let server = disk::Listing { name: &server.name, origin: &server.origin(), spec };
             match self.options.attention {
-                Attention::Full => disk.keep_listed(&server, &listed(lists, connection)),
-                Attention::ToolsOnce => disk.keep_tools(&server, listed(lists, connection)),
+                ListingMode::Full => disk.keep_listed(&server, &listed(lists, connection)),
+                ListingMode::ToolsOnce => disk.keep_tools(&server, listed(lists, connection)),
             }
         }
     }
@@ -153,7 +155,7 @@ impl Context {
 }
 
 fn listed(lists: &Lists, connection: &Connection) -> Listed {
-    let mut listed = Listed { freshness: Freshness::Live, ..Listed::default() };
+    let mut listed = Listed { freshness: ListFreshness::Live, ..Listed::default() };
     listed.instructions = connection.facts().instructions.clone();
     listed.tools = take(&lists.tools, ListName::Tools, &mut listed.withheld);
     listed.resources = take(&lists.resources, ListName::Resources, &mut listed.withheld);

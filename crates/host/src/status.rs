@@ -2,11 +2,11 @@
 
 use std::time::SystemTime;
 
-use wharf_client::{Containment, Counters};
+use wharf_client::{ConnectionCounters, Containment};
 use wharf_spec::ServerName;
 use wharf_wire::{Implementation, Revision, ServerCapabilities};
 
-use crate::catalog::Freshness;
+use crate::catalog::ListFreshness;
 use crate::context::Context;
 use crate::server::Server;
 use crate::supervise::{State, Way};
@@ -66,7 +66,7 @@ pub struct ConnectedStatus {
     /// Mechanism that contains the server's processes.
     pub containment: Option<Containment>,
     /// Counters of protocol anomalies.
-    pub counters: Counters,
+    pub counters: ConnectionCounters,
 }
 
 /// Counts of a server's catalog section.
@@ -84,7 +84,7 @@ pub struct OfferStatus {
     /// Prompts.
     pub prompts: usize,
     /// Origin of the section: listed live or read from the cache.
-    pub freshness: Freshness,
+    pub freshness: ListFreshness,
 }
 
 pub(crate) fn status(context: &Context, server: &Server) -> ServerStatus {

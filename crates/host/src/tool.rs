@@ -3,7 +3,7 @@
 use std::sync::{Arc, Weak};
 
 use wharf_client::CallError;
-use wharf_json::DecodeError;
+use wharf_json::JsonDecodeError;
 use wharf_tools::{Call, Description, Outcome, Pending, Tool, ToolError, ToolErrorKind};
 
 use crate::call::CallOptions;
@@ -44,7 +44,7 @@ impl ServerTool {
             let read = move || Ok(limited_blocking(visible(reply.outcome()?), limits, spill.as_deref()));
             context.large.run(read).await.ok_or_else(reading_failed)?
         };
-        outcome.map_err(|odd: DecodeError| {
+        outcome.map_err(|odd: JsonDecodeError| {
             error(&HostError::Call { server: self.tool.id.server.clone(), error: CallError::from(odd) })
         })
     }

@@ -3,7 +3,7 @@
 use std::fmt;
 use std::sync::Arc;
 
-use wharf_client::{CallError, ConnectCause, ConnectError, ConnectTrace, Gone, NotAuthorized, Remedy};
+use wharf_client::{AuthRecovery, CallError, ConnectCause, ConnectError, ConnectTrace, Gone, NotAuthorized};
 
 /// An error that makes a server unavailable, with its evidence.
 #[derive(Debug, Clone)]
@@ -60,7 +60,7 @@ impl Trouble {
 
     /// Reports whether only a login helps, so that no health check is needed.
     pub(crate) fn is_logged_out(&self) -> bool {
-        self.not_authorized().is_some_and(|why| why.remedy == Remedy::Login)
+        self.not_authorized().is_some_and(|why| why.remedy == AuthRecovery::Login)
     }
 
     /// Returns the last lines of the server's stderr. Untrusted.

@@ -6,7 +6,7 @@ use std::time::Duration;
 use tokio::sync::Notify;
 use tokio::time::Instant;
 
-use crate::supervise::Activity;
+use crate::supervise::ServerActivity;
 
 /// Calls in progress on a server, and the time of its last use.
 pub(crate) struct Usage {
@@ -18,7 +18,7 @@ pub(crate) struct Usage {
 }
 
 /// A call in progress, counted until it is dropped.
-pub(crate) struct InUse<'a>(&'a Usage);
+pub(crate) struct UsageGuard<'a>(&'a Usage);
 
 impl Usage {
     pub fn new() -> Self {
@@ -32,9 +32,9 @@ impl Usage {
     }
 
     /// Counts a call until the guard is dropped.
-    pub fn begin(&self) -> InUse<'_> {
+    pub fn begin(&self) -> UsageGuard<'_> {
         self.enter();
-        InUse(self)
+        UsageGuard(self)
     }
 
     /// Counts a call until [`Usage::leave`] is called.
@@ -62,8 +62,8 @@ impl Usage {
         self.born + Duration::from_millis(self.last_used.load(Ordering::Acquire))
     }
 
-    pub fn activity(&self) -> Activity {
-        Activity {
+    pub fn activity(&self) -> ServerActivity {
+        ServerActivity {
             in_flight: self.in_flight.load(Ordering::Acquire),
             held: self.held.load(Ordering::Acquire),
             last_used: self.last_used(),
@@ -92,7 +92,7 @@ impl Usage {
     }
 }
 
-impl Drop for InUse<'_> {
+impl Drop for UsageGuard<'_> {
     fn drop(&mut self) {
         self.0.leave();
     }

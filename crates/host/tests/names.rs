@@ -6,8 +6,8 @@ use std::collections::{BTreeMap, HashSet};
 use std::sync::Arc;
 
 use proptest::prelude::*;
-use wharf::catalog::{Catalog, Filter, Listed, NameStyle, Section, SectionParts, name};
-use wharf_json::{Bounds, Raw};
+use wharf::catalog::{Catalog, Filter, Listed, NameStyle, Section, SectionInput, name};
+use wharf_json::{JsonLimits, RawJson};
 use wharf_spec::{ServerName, ToolId};
 use wharf_wire::{ToolDefinition, View};
 
@@ -104,12 +104,12 @@ fn hostile() -> impl Strategy<Value = HashSet<ToolId>> {
 
 fn section(server: &ServerName, style: NameStyle, tools: &[&ToolId]) -> Arc<Section> {
     let definition = |id: &&ToolId| {
-        let text = Raw::of(&serde_json::json!({ "name": &*id.tool, "inputSchema": {"type": "object"} })).unwrap();
-        ToolDefinition::view(text, &Bounds::default()).unwrap()
+        let text = RawJson::of(&serde_json::json!({ "name": &*id.tool, "inputSchema": {"type": "object"} })).unwrap();
+        ToolDefinition::view(text, &JsonLimits::default()).unwrap()
     };
     let listed = Listed { tools: tools.iter().map(definition).collect(), ..Listed::default() };
     let filter = &Filter::default();
-    Arc::new(Section::build(SectionParts { server, style, filter, trust: false, inspector: None, listed }))
+    Arc::new(Section::build(SectionInput { server, style, filter, trust: false, inspector: None, listed }))
 }
 
 fn catalog(ids: &[&ToolId], style: NameStyle) -> Catalog {

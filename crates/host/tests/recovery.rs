@@ -21,7 +21,7 @@ use wharf::spec::{
     Backoff, EnvValue, Fingerprint, LaunchCheck, LaunchRefusal, Reconnect, ServerEntry, ServerName, ServerSpec,
     StdioSpec, Surroundings, ToolId,
 };
-use wharf::{CallError, CallOptions, Event, Heard, Host, HostError, Raw, State};
+use wharf::{CallError, CallOptions, Event, Heard, Host, HostError, RawJson, State};
 use wharf_testkit::faultd;
 use wharf_testkit::oracle::{self, Ledger};
 
@@ -149,7 +149,7 @@ impl Scene {
         let mut entry = ServerEntry::new(name(), ServerSpec::Stdio(spec));
         entry.settings.reconnect = Reconnect::Backoff(backoff);
         let surroundings = Surroundings { env: std::env::vars_os().collect(), cwd: folder.path().to_owned() };
-        let builder = Host::builder().servers([entry]).gate(Arc::new(wharf::tools::OpenGate));
+        let builder = Host::builder().servers([entry]).gate(Arc::new(wharf::tools::AllowAllGate));
         let host = builder.surroundings(surroundings).start().await.unwrap();
         Self { host, marker, ledger, _folder: folder }
     }
@@ -160,7 +160,8 @@ impl Scene {
         for number in 0..CALLS {
             let (host, tool) = (self.host.clone(), ToolId::new(&name(), "slow"));
             calls.spawn(async move {
-                let arguments = Raw::of(&serde_json::json!({ "ms": 600_000, "nonce": format!("n{number}") })).unwrap();
+                let arguments =
+                    RawJson::of(&serde_json::json!({ "ms": 600_000, "nonce": format!("n{number}") })).unwrap();
                 host.call(&tool, &arguments, CallOptions::default()).await.map(drop)
             });
         }
@@ -180,7 +181,7 @@ impl Scene {
     }
 
     async fn echo(&self, text: &str) -> Result<String, HostError> {
-        let arguments = Raw::of(&serde_json::json!({ "text": text })).unwrap();
+        let arguments = RawJson::of(&serde_json::json!({ "text": text })).unwrap();
         let reply = self.host.call(&ToolId::new(&name(), "echo"), &arguments, CallOptions::default()).await?;
         Ok(reply.text().unwrap())
     }

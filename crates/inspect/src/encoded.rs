@@ -1,16 +1,17 @@
 //! Detection of encoded text: Base64, hexadecimal, escapes.
 
-use super::{Add, FindingRule, Weight, markup, words};
+use super::{Add, FindingRule, FindingWeight, markup, words};
 
 /// Decodes one level of encoding and inspects the result. Instructions in it are certain, other prose is a suspicion.
 pub(super) fn read(text: &str, add: &mut Add<'_>) {
     for (run, hidden) in runs(text).filter_map(|run| Some((run, decode(run)?))).chain(unescaped(text)) {
-        let mut weight = Weight::Suspect;
-        let mut raise =
-            |_, found: Weight, _: &str| weight = if found > Weight::Note { Weight::Certain } else { weight };
+        let mut weight = FindingWeight::Suspect;
+        let mut raise = |_, found: FindingWeight, _: &str| {
+            weight = if found > FindingWeight::Note { FindingWeight::Certain } else { weight }
+        };
         words::read(&hidden, false, &mut raise);
         markup::read(&hidden, &mut raise);
-        add(FindingRule::EncodedText, weight, if weight == Weight::Certain { &hidden } else { run });
+        add(FindingRule::EncodedText, weight, if weight == FindingWeight::Certain { &hidden } else { run });
     }
 }
 

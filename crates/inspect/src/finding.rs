@@ -15,7 +15,7 @@ pub struct Finding {
     /// The matching words, shortened and escaped for a terminal.
     pub excerpt: String,
     /// Certainty of the finding.
-    pub weight: Weight,
+    pub weight: FindingWeight,
 }
 
 impl Finding {
@@ -106,7 +106,7 @@ impl fmt::Display for FindingRule {
 
 /// Certainty of a finding.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum Weight {
+pub enum FindingWeight {
     /// For display only.
     Note,
     /// Quarantines together with a suspicion of another rule.
@@ -178,7 +178,7 @@ impl Report {
     const MOST_OF_A_RULE: usize = 8;
     const LONGEST_EXCERPT: usize = 120;
 
-    pub(super) fn add(&mut self, place: Place, rule: FindingRule, weight: Weight, excerpt: &str) {
+    pub(super) fn add(&mut self, place: Place, rule: FindingRule, weight: FindingWeight, excerpt: &str) {
         let same = || self.findings.iter().filter(|finding| finding.rule == rule);
         let is_known = same().any(|finding| finding.place == place && finding.weight >= weight);
         let is_surer = same().all(|finding| finding.weight < weight);

@@ -2,7 +2,7 @@
 
 /// A folded character.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Folded {
+pub(super) enum FoldedChar {
     /// A letter or digit, as the lower-case ASCII letter that it looks like.
     Letter(char),
     /// Ignored: zero-width characters and apostrophes.
@@ -13,10 +13,10 @@ pub(super) enum Folded {
 
 /// Folds one character. Digits become the letters they resemble, and `l` becomes `i`: words that look the same at a
 /// glance fold to the same letters.
-pub(super) fn fold(character: char) -> Folded {
+pub(super) fn fold(character: char) -> FoldedChar {
     match u8::try_from(character) {
         Ok(byte) if byte < 128 => ASCII[usize::from(byte)],
-        _ if is_invisible(character) => Folded::Nothing,
+        _ if is_invisible(character) => FoldedChar::Nothing,
         _ => other(character),
     }
 }
@@ -29,38 +29,38 @@ pub(super) fn is_invisible(character: char) -> bool {
         | '\u{feff}' | '\u{e0000}'..='\u{e0fff}')
 }
 
-const ASCII: [Folded; 128] = {
-    let mut table = [Folded::Break; 128];
+const ASCII: [FoldedChar; 128] = {
+    let mut table = [FoldedChar::Break; 128];
     let mut byte = 0u8;
     while byte < 128 {
         table[byte as usize] = match byte {
-            b'l' | b'L' | b'1' => Folded::Letter('i'),
-            b'a'..=b'z' => Folded::Letter(byte as char),
-            b'A'..=b'Z' => Folded::Letter(byte.to_ascii_lowercase() as char),
-            b'0' => Folded::Letter('o'),
-            b'3' => Folded::Letter('e'),
-            b'4' => Folded::Letter('a'),
-            b'5' | b'$' => Folded::Letter('s'),
-            b'7' => Folded::Letter('t'),
-            b'8' => Folded::Letter('b'),
-            b'9' => Folded::Letter('g'),
-            b'2' | b'6' => Folded::Letter(byte as char),
-            b'\'' | b'`' => Folded::Nothing,
-            _ => Folded::Break,
+            b'l' | b'L' | b'1' => FoldedChar::Letter('i'),
+            b'a'..=b'z' => FoldedChar::Letter(byte as char),
+            b'A'..=b'Z' => FoldedChar::Letter(byte.to_ascii_lowercase() as char),
+            b'0' => FoldedChar::Letter('o'),
+            b'3' => FoldedChar::Letter('e'),
+            b'4' => FoldedChar::Letter('a'),
+            b'5' | b'$' => FoldedChar::Letter('s'),
+            b'7' => FoldedChar::Letter('t'),
+            b'8' => FoldedChar::Letter('b'),
+            b'9' => FoldedChar::Letter('g'),
+            b'2' | b'6' => FoldedChar::Letter(byte as char),
+            b'\'' | b'`' => FoldedChar::Nothing,
+            _ => FoldedChar::Break,
         };
         byte += 1;
     }
     table
 };
 
-fn other(character: char) -> Folded {
+fn other(character: char) -> FoldedChar {
     let small = character.to_lowercase().next().unwrap_or(character);
     match small {
-        '’' | '‘' | 'ʼ' | '´' => Folded::Nothing,
+        '’' | '‘' | 'ʼ' | '´' => FoldedChar::Nothing,
         _ => match look_alike(small) {
-            'l' => Folded::Letter('i'),
-            letter if letter.is_alphanumeric() => Folded::Letter(letter),
-            _ => Folded::Break,
+            'l' => FoldedChar::Letter('i'),
+            letter if letter.is_alphanumeric() => FoldedChar::Letter(letter),
+            _ => FoldedChar::Break,
         },
     }
 }
@@ -111,8 +111,8 @@ mod tests {
     #[test]
     fn what_looks_alike_folds_alike() {
         let folded = |text: &str| -> String {
-            let letters = text.chars().map(fold).filter(|folded| *folded != Folded::Nothing);
-            letters.map(|folded| if let Folded::Letter(letter) = folded { letter } else { ' ' }).collect()
+            let letters = text.chars().map(fold).filter(|folded| *folded != FoldedChar::Nothing);
+            letters.map(|folded| if let FoldedChar::Letter(letter) = folded { letter } else { ' ' }).collect()
         };
         for text in [
             "ignore",

@@ -1,22 +1,22 @@
 //! Detection of hidden text: invisible characters, text after much white space, letters of another script.
 
-use super::fold::{Folded, fold, is_invisible};
-use super::{Add, FindingRule, Weight};
+use super::fold::{FoldedChar, fold, is_invisible};
+use super::{Add, FindingRule, FindingWeight};
 
 /// Finds text that a person does not see, or sees as something else.
 pub(super) fn read(text: &str, add: &mut Add<'_>) {
     if let Some(end) = blank_end(text) {
-        add(FindingRule::BuriedText, Weight::Certain, &text[end..]);
+        add(FindingRule::BuriedText, FindingWeight::Certain, &text[end..]);
     }
     if let Some(at) = text.bytes().position(|byte| matches!(byte, 0..=0x08 | 0x0b | 0x0c | 0x0e..=0x1f | 0x7f)) {
-        let weight = if text.contains('\u{1b}') { Weight::Certain } else { Weight::Suspect };
+        let weight = if text.contains('\u{1b}') { FindingWeight::Certain } else { FindingWeight::Suspect };
         add(FindingRule::HiddenText, weight, &text[at..]);
     }
     if text.is_ascii() {
         return;
     }
     if let Some(at) = text.find(|character| matches!(character, '\u{80}'..='\u{9f}')) {
-        add(FindingRule::HiddenText, Weight::Certain, &text[at..]);
+        add(FindingRule::HiddenText, FindingWeight::Certain, &text[at..]);
     }
     unseen(text, add);
     look_alikes(text, add);
@@ -44,18 +44,18 @@ fn blank_end(text: &str) -> Option<usize> {
 fn unseen(text: &str, add: &mut Add<'_>) {
     let tags = tagged(text);
     if !tags.is_empty() {
-        add(FindingRule::HiddenText, Weight::Certain, &tags);
+        add(FindingRule::HiddenText, FindingWeight::Certain, &tags);
         super::words::read(&tags, false, add);
     }
     let Some(at) = text.find(is_telling) else { return };
     let weight = match () {
-        () if text.contains(['\u{202d}', '\u{202e}']) => Weight::Certain,
-        () if longest_run(text) >= 4 || inside_words(text) >= 3 => Weight::Certain,
+        () if text.contains(['\u{202d}', '\u{202e}']) => FindingWeight::Certain,
+        () if longest_run(text) >= 4 || inside_words(text) >= 3 => FindingWeight::Certain,
         () if text.contains(|mark| matches!(mark, '\u{2066}'..='\u{2069}' | '\u{202a}'..='\u{202c}')) => {
-            Weight::Suspect
+            FindingWeight::Suspect
         }
-        () if inside_words(text) > 0 => Weight::Suspect,
-        () => Weight::Note,
+        () if inside_words(text) > 0 => FindingWeight::Suspect,
+        () => FindingWeight::Note,
     };
     add(FindingRule::HiddenText, weight, &text[at..]);
 }
@@ -116,7 +116,8 @@ fn look_alikes(text: &str, add: &mut Add<'_>) {
     };
     let mut mixed = text.split(|character: char| !character.is_alphanumeric()).filter(is_mixed);
     if let Some(first) = mixed.next() {
-        let weight = if mixed.take(ENOUGH).count() + 1 >= ENOUGH { Weight::Certain } else { Weight::Suspect };
+        let weight =
+            if mixed.take(ENOUGH).count() + 1 >= ENOUGH { FindingWeight::Certain } else { FindingWeight::Suspect };
         add(FindingRule::LookAlike, weight, first);
     }
 }
@@ -126,5 +127,5 @@ fn look_alikes(text: &str, add: &mut Add<'_>) {
 fn is_borrowed(character: char) -> bool {
     let is_other =
         matches!(character, '\u{370}'..='\u{58f}' if !matches!(character, 'μ' | 'Ω' | 'Δ' | 'π' | 'α' | 'β' | 'σ'));
-    is_other && matches!(fold(character), Folded::Letter(letter) if letter.is_ascii())
+    is_other && matches!(fold(character), FoldedChar::Letter(letter) if letter.is_ascii())
 }

@@ -4,9 +4,9 @@ use std::collections::HashMap;
 use std::hash::{BuildHasherDefault, Hasher};
 use std::sync::LazyLock;
 
-use super::fold::{Folded, fold};
+use super::fold::{FoldedChar, fold};
 use super::phrases::{self, CLASSES, FILLERS, TOGETHER};
-use super::{FindingRule, Weight};
+use super::{FindingRule, FindingWeight};
 
 pub(super) static LEXICON: LazyLock<Lexicon> = LazyLock::new(Lexicon::compile);
 
@@ -14,11 +14,11 @@ pub(super) static LEXICON: LazyLock<Lexicon> = LazyLock::new(Lexicon::compile);
 pub(super) const GROUPS: usize = 8;
 
 /// A bit set of word sets.
-pub(super) type Sets = [u64; 24];
+pub(super) type WordSetBits = [u64; 24];
 
 #[derive(Default)]
 pub(super) struct Lexicon {
-    words: HashMap<Hash, u16, BuildHasherDefault<AsIs>>,
+    words: HashMap<Hash, u16, BuildHasherDefault<IdentityHasher>>,
     /// Names of the multi-word classes.
     groups: Vec<&'static str>,
     /// Members of those classes, as class and words, indexed by the number of the first word.
@@ -30,14 +30,14 @@ pub(super) struct Lexicon {
     /// Numbers of the word sets, by their source text.
     sets: HashMap<String, u16>,
     /// The sets that contain each word and each multi-word class.
-    sets_of_word: Vec<Sets>,
-    sets_of_group: [Sets; GROUPS],
+    sets_of_word: Vec<WordSetBits>,
+    sets_of_group: [WordSetBits; GROUPS],
     /// Names of the classes for combination matching, one bit each.
     traits: Vec<&'static str>,
     /// The combination classes of each word and each multi-word class.
     by_trait: (Vec<u64>, [u64; GROUPS]),
     /// Combinations: a sentence matches if it has all of the first bits and none of the second.
-    together: Vec<(FindingRule, Weight, u64, u64)>,
+    together: Vec<(FindingRule, FindingWeight, u64, u64)>,
     /// The words of a warning.
     pub(super) warning: Warning,
 }
@@ -59,7 +59,7 @@ pub(super) struct Warning {
 #[derive(Clone)]
 pub(super) struct Pattern {
     pub(super) rule: FindingRule,
-    pub(super) weight: Weight,
+    pub(super) weight: FindingWeight,
     pub(super) steps: Vec<Step>,
 }
 
@@ -73,21 +73,21 @@ pub(super) struct Step {
 
 impl Step {
     /// Reports whether a word or class that is in these sets matches.
-    pub(super) fn is_in(&self, sets: &Sets) -> bool {
+    pub(super) fn is_in(&self, sets: &WordSetBits) -> bool {
         sets[usize::from(self.set >> 6)] >> (self.set & 63) & 1 == 1
     }
 }
 
 impl Pattern {
     /// Reports whether words in these sets can contain the rest of the phrase at all.
-    pub(super) fn is_possible(&self, sets: &Sets) -> bool {
+    pub(super) fn is_possible(&self, sets: &WordSetBits) -> bool {
         self.steps.iter().all(|step| step.is_forbidden || step.is_in(sets))
     }
 
     /// Reports whether the words are more than an identifier such as `include_transcript`, which is not an instruction.
     pub(super) fn is_meant_by(&self, words: &str) -> bool {
         let is_place = self.rule == FindingRule::SecretPlace;
-        self.weight == Weight::Certain || is_place || words.contains(char::is_whitespace) || !words.contains('_')
+        self.weight == FindingWeight::Certain || is_place || words.contains(char::is_whitespace) || !words.contains('_')
     }
 }
 
@@ -124,7 +124,7 @@ impl Lexicon {
     }
 
     /// Returns the findings of a sentence that has these bits. `meant` excludes the bits of warnings.
-    pub(super) fn together(&self, all: u64, meant: u64) -> impl Iterator<Item = (FindingRule, Weight)> {
+    pub(super) fn together(&self, all: u64, meant: u64) -> impl Iterator<Item = (FindingRule, FindingWeight)> {
         let fits = move |rule: FindingRule, wanted: u64, unwanted: u64| {
             let traits = if rule.is_theft() { meant } else { all };
             traits & wanted == wanted && all & unwanted == 0
@@ -134,12 +134,12 @@ impl Lexicon {
     }
 
     /// Returns the sets that contain a word.
-    pub(super) fn sets_of(&self, word: u16) -> &Sets {
+    pub(super) fn sets_of(&self, word: u16) -> &WordSetBits {
         self.sets_of_word.get(usize::from(word)).unwrap_or(&[0; 24])
     }
 
     /// Returns the sets that contain a multi-word class.
-    pub(super) fn sets_in(&self, group: usize) -> &Sets {
+    pub(super) fn sets_in(&self, group: usize) -> &WordSetBits {
         &self.sets_of_group[group]
     }
 
@@ -209,7 +209,7 @@ impl Lexicon {
         }
     }
 
-    fn add(&mut self, rule: FindingRule, weight: Weight, written: &str) {
+    fn add(&mut self, rule: FindingRule, weight: FindingWeight, written: &str) {
         let (mut steps, mut gap) = (Vec::new(), 0);
         for part in written.split(' ') {
             match part.strip_prefix('~') {
@@ -250,7 +250,7 @@ impl Lexicon {
 
     fn mark(&mut self, word: &str, set: u16) {
         let word = usize::from(self.number(word));
-        self.sets_of_word.resize(self.sets_of_word.len().max(word + 1), Sets::default());
+        self.sets_of_word.resize(self.sets_of_word.len().max(word + 1), WordSetBits::default());
         insert(&mut self.sets_of_word[word], set);
     }
 
@@ -263,7 +263,7 @@ impl Lexicon {
     }
 }
 
-fn insert(sets: &mut Sets, set: u16) {
+fn insert(sets: &mut WordSetBits, set: u16) {
     sets[usize::from(set >> 6)] |= 1 << (set & 63);
 }
 
@@ -288,9 +288,9 @@ impl Hash {
 
     fn of(word: &str) -> Self {
         word.chars().fold(Self::EMPTY, |hash, letter| match fold(letter) {
-            Folded::Letter(letter) => hash.with(letter),
-            Folded::Break => hash.with(letter),
-            Folded::Nothing => hash,
+            FoldedChar::Letter(letter) => hash.with(letter),
+            FoldedChar::Break => hash.with(letter),
+            FoldedChar::Nothing => hash,
         })
     }
 }
@@ -303,9 +303,9 @@ impl std::hash::Hash for Hash {
 
 /// A hasher for keys that are hashes already.
 #[derive(Default)]
-struct AsIs(u64);
+struct IdentityHasher(u64);
 
-impl Hasher for AsIs {
+impl Hasher for IdentityHasher {
     fn write(&mut self, _: &[u8]) {}
 
     fn write_u64(&mut self, number: u64) {

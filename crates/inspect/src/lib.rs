@@ -19,13 +19,13 @@ mod words;
 
 use std::sync::LazyLock;
 
-use wharf_json::Raw;
+use wharf_json::RawJson;
 use wharf_wire::ToolDefinition;
 
-pub use finding::{Finding, FindingRule, Place, Weight};
+pub use finding::{Finding, FindingRule, FindingWeight, Place};
 
 use finding::Report;
-use walk::Spot;
+use walk::StringPath;
 
 /// Builds the lookup tables, so that the first inspection does not wait for them. Takes milliseconds.
 pub fn prepare() {
@@ -42,13 +42,13 @@ pub fn inspect(tool: &ToolDefinition) -> Vec<Finding> {
 ///
 /// Unknown members are inspected as well, and both values of a duplicate key. A definition that cannot be parsed is a
 /// finding.
-pub fn inspect_definition(definition: &Raw) -> Vec<Finding> {
+pub fn inspect_definition(definition: &RawJson) -> Vec<Finding> {
     let mut report = Report::default();
-    let mut show = |spot: &Spot, text: &str| {
+    let mut show = |spot: &StringPath, text: &str| {
         read(text, spot.is_name(), &mut |rule, weight, excerpt| report.add(spot.place(), rule, weight, excerpt));
     };
     if walk::every_string(definition, &mut show).is_err() {
-        report.add(Place::Member(String::new()), FindingRule::Unreadable, Weight::Certain, "");
+        report.add(Place::Member(String::new()), FindingRule::Unreadable, FindingWeight::Certain, "");
     }
     report.findings
 }
@@ -63,9 +63,10 @@ pub fn inspect_text(place: Place, text: &str) -> Vec<Finding> {
 
 /// Reports whether the findings suffice for quarantine: one certain finding, or two suspicions that confirm each other.
 pub fn is_quarantined(findings: &[Finding]) -> bool {
-    let suspicions: Vec<&Finding> = findings.iter().filter(|finding| finding.weight == Weight::Suspect).collect();
+    let suspicions: Vec<&Finding> =
+        findings.iter().filter(|finding| finding.weight == FindingWeight::Suspect).collect();
     let is_borne_out = |finding: &&Finding| suspicions.iter().any(|other| finding.bears_out(other));
-    findings.iter().any(|finding| finding.weight == Weight::Certain) || suspicions.iter().any(is_borne_out)
+    findings.iter().any(|finding| finding.weight == FindingWeight::Certain) || suspicions.iter().any(is_borne_out)
 }
 
 fn read(text: &str, is_name: bool, add: &mut Add<'_>) {
@@ -76,7 +77,7 @@ fn read(text: &str, is_name: bool, add: &mut Add<'_>) {
 }
 
 /// Receives a finding: the rule, its certainty, and the excerpt of the text.
-type Add<'a> = dyn FnMut(FindingRule, Weight, &str) + 'a;
+type Add<'a> = dyn FnMut(FindingRule, FindingWeight, &str) + 'a;
 
 #[cfg(test)]
 mod tests;

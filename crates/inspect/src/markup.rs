@@ -1,6 +1,6 @@
 //! Detection of tags and labels that impersonate another speaker.
 
-use super::{Add, FindingRule, Weight};
+use super::{Add, FindingRule, FindingWeight};
 
 /// Finds tags such as `<IMPORTANT>` and `[SYSTEM]`, chat-template markers, and comments.
 pub(super) fn read(text: &str, add: &mut Add<'_>) {
@@ -12,7 +12,7 @@ pub(super) fn read(text: &str, add: &mut Add<'_>) {
         }
     }
     if is_role_label(beginning(text)) {
-        add(FindingRule::Authority, Weight::Suspect, text);
+        add(FindingRule::Authority, FindingWeight::Suspect, text);
     }
 }
 
@@ -22,20 +22,20 @@ fn beginning(text: &str) -> &str {
     &text[..text.floor_char_boundary(REACH)]
 }
 
-fn judge(rest: &str) -> Option<(FindingRule, Weight)> {
+fn judge(rest: &str) -> Option<(FindingRule, FindingWeight)> {
     if rest.starts_with("<!--") {
-        return Some((FindingRule::BuriedText, Weight::Suspect));
+        return Some((FindingRule::BuriedText, FindingWeight::Suspect));
     }
     let weight = match rest.as_bytes()[0] {
         // A placeholder looks like a tag but is never closed.
         b'<' => match tag_weight(rest, &CERTAIN_TAGS, &SUSPECT_TAGS)? {
-            Weight::Certain if !rest[1..].contains("</") && !is_shouted(rest) => Weight::Suspect,
+            FindingWeight::Certain if !rest[1..].contains("</") && !is_shouted(rest) => FindingWeight::Suspect,
             weight => weight,
         },
         b'[' => tag_weight(rest, &CERTAIN_LABELS, &SUSPECT_LABELS)?,
         b'{' => tag_weight(rest.strip_prefix("{{")?, &["system"], &["user", "assistant"])?,
         b'#' => heading_weight(rest)?,
-        _ => is_role_label(&rest[1..]).then_some(Weight::Suspect)?,
+        _ => is_role_label(&rest[1..]).then_some(FindingWeight::Suspect)?,
     };
     Some((FindingRule::Authority, weight))
 }
@@ -81,7 +81,7 @@ const TELLING: [&str; 9] =
     ["instructions", "instruction", "system", "important", "directive", "directives", "override", "hidden", "prompt"];
 
 /// Rates the name of a tag, ignoring brackets, bars and slashes around it.
-fn tag_weight(rest: &str, certain: &[&str], suspect: &[&str]) -> Option<Weight> {
+fn tag_weight(rest: &str, certain: &[&str], suspect: &[&str]) -> Option<FindingWeight> {
     const LONGEST: usize = 40;
     let dressed = &rest[..rest.floor_char_boundary(LONGEST)];
     let name = dressed.trim_start_matches(['<', '[', '{', '/', '|', '!', ' ', '*']);
@@ -90,20 +90,20 @@ fn tag_weight(rest: &str, certain: &[&str], suspect: &[&str]) -> Option<Weight> 
     let is_one_of = |names: &[&str]| names.iter().any(|known| known.eq_ignore_ascii_case(name));
     let is_closed = || rest.contains("</") && name.split(['_', '-', ' ']).any(|part| TELLING.contains(&part));
     match () {
-        () if is_one_of(certain) || rest.starts_with('<') && is_closed() => Some(Weight::Certain),
-        () if is_one_of(suspect) => Some(Weight::Suspect),
+        () if is_one_of(certain) || rest.starts_with('<') && is_closed() => Some(FindingWeight::Certain),
+        () if is_one_of(suspect) => Some(FindingWeight::Suspect),
         () => None,
     }
 }
 
 /// Rates a chat-template heading, such as `### Instruction:`.
-fn heading_weight(rest: &str) -> Option<Weight> {
+fn heading_weight(rest: &str) -> Option<FindingWeight> {
     let title = rest.strip_prefix("###")?.trim_start_matches(['#', ' ']);
     let is_role = |role: &&str| title.get(..role.len()).is_some_and(|start| start.eq_ignore_ascii_case(role));
     ["system:", "instruction:", "system prompt", "new instruction", "assistant:", "response:"]
         .iter()
         .any(is_role)
-        .then_some(Weight::Suspect)
+        .then_some(FindingWeight::Suspect)
 }
 
 /// Reports whether a line begins with the label of another speaker.

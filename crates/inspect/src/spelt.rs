@@ -4,16 +4,16 @@ use std::collections::{HashMap, VecDeque};
 use std::sync::LazyLock;
 
 use super::FindingRule;
-use super::fold::{Folded, fold};
+use super::fold::{FoldedChar, fold};
 use super::phrases::SPELT;
 
 /// Matcher that follows only the letters of a text, past spaces, full stops and line breaks.
-pub(super) struct Speller {
+pub(super) struct SpelledPhraseMatcher {
     machine: &'static Machine,
     state: u16,
 }
 
-impl Speller {
+impl SpelledPhraseMatcher {
     pub(super) fn new() -> Self {
         Self { machine: &MACHINE, state: 0 }
     }
@@ -59,7 +59,7 @@ impl Machine {
     fn plant(&mut self, rule: FindingRule, phrase: &str) {
         let mut state = 0;
         for character in phrase.chars() {
-            let Folded::Letter(letter) = fold(character) else { continue };
+            let FoldedChar::Letter(letter) = fold(character) else { continue };
             let Some(letter) = index(letter) else { continue };
             if self.next[usize::from(state)][letter] == 0 {
                 self.next[usize::from(state)][letter] = u16::try_from(self.next.len()).expect("the phrases are few");
@@ -96,9 +96,9 @@ mod tests {
     use super::*;
 
     fn found(text: &str) -> usize {
-        let (mut speller, mut found) = (Speller::new(), 0);
+        let (mut speller, mut found) = (SpelledPhraseMatcher::new(), 0);
         for character in text.chars() {
-            if let Folded::Letter(letter) = fold(character) {
+            if let FoldedChar::Letter(letter) = fold(character) {
                 found += usize::from(speller.letter(letter).is_some());
             }
         }

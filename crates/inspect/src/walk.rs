@@ -4,14 +4,17 @@ use std::borrow::Cow;
 use std::fmt;
 
 use serde::de::{DeserializeSeed, Deserializer, MapAccess, SeqAccess, Visitor};
-use wharf_json::Raw;
+use wharf_json::RawJson;
 use wharf_spec::Untrusted;
 
 use super::Place;
 
 /// Passes every string and every key to `show` once, in order. The strings of one list are joined, one per line,
 /// because a sentence may be split over them.
-pub(super) fn every_string(definition: &Raw, show: &mut dyn FnMut(&Spot, &str)) -> Result<(), serde_json::Error> {
+pub(super) fn every_string(
+    definition: &RawJson,
+    show: &mut dyn FnMut(&StringPath, &str),
+) -> Result<(), serde_json::Error> {
     let mut walk = Walk { path: String::new(), list: None, show };
     let mut text = serde_json::Deserializer::from_str(definition.get());
     walk.deserialize(&mut text)?;
@@ -19,12 +22,12 @@ pub(super) fn every_string(definition: &Raw, show: &mut dyn FnMut(&Spot, &str)) 
 }
 
 /// A path into a definition.
-pub(super) struct Spot<'a> {
+pub(super) struct StringPath<'a> {
     path: &'a str,
     is_key: bool,
 }
 
-impl Spot<'_> {
+impl StringPath<'_> {
     /// Reports whether words may be joined here, as in `camelCase`.
     pub(super) fn is_name(&self) -> bool {
         self.is_key || self.path == "/name"
@@ -49,7 +52,7 @@ struct Walk<'a> {
     path: String,
     /// Strings of the list being read, excluding objects in it.
     list: Option<String>,
-    show: &'a mut dyn FnMut(&Spot, &str),
+    show: &'a mut dyn FnMut(&StringPath, &str),
 }
 
 impl Walk<'_> {
@@ -59,14 +62,14 @@ impl Walk<'_> {
                 list.push_str(text);
                 list.push('\n');
             }
-            None => (self.show)(&Spot { path: &self.path, is_key: false }, text),
+            None => (self.show)(&StringPath { path: &self.path, is_key: false }, text),
         }
     }
 
     fn key(&mut self, key: &str) {
         self.path.push('/');
         self.path.push_str(key);
-        (self.show)(&Spot { path: &self.path, is_key: true }, key);
+        (self.show)(&StringPath { path: &self.path, is_key: true }, key);
     }
 }
 
@@ -106,7 +109,7 @@ impl<'de> Visitor<'de> for &mut Walk<'_> {
         while list.next_element_seed(&mut *self)?.is_some() {}
         let inner = std::mem::replace(&mut self.list, outer).unwrap_or_default();
         if !inner.is_empty() {
-            (self.show)(&Spot { path: &self.path, is_key: false }, inner.trim_end());
+            (self.show)(&StringPath { path: &self.path, is_key: false }, inner.trim_end());
         }
         Ok(())
     }

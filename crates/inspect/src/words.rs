@@ -2,10 +2,10 @@
 
 use std::ops::Range;
 
-use super::fold::{Folded, fold};
-use super::lexicon::{GROUPS, Hash, LEXICON, Lexicon, Pattern, Sets, Step, Warning};
-use super::spelt::{self, Speller};
-use super::{Add, FindingRule, Weight};
+use super::fold::{FoldedChar, fold};
+use super::lexicon::{GROUPS, Hash, LEXICON, Lexicon, Pattern, Step, Warning, WordSetBits};
+use super::spelt::{self, SpelledPhraseMatcher};
+use super::{Add, FindingRule, FindingWeight};
 
 /// Finds the phrases of the table. In a name, an upper-case letter after a lower-case one begins a word.
 pub(super) fn read(text: &str, is_name: bool, add: &mut Add<'_>) {
@@ -14,7 +14,7 @@ pub(super) fn read(text: &str, is_name: bool, add: &mut Add<'_>) {
     mark_groups(lexicon, &mut tokens);
     mark_warnings(text, lexicon, &mut tokens);
     let nearby = nearby(lexicon, &tokens);
-    let mut suspicions = Suspicions::default();
+    let mut suspicions = SuspicionTracker::default();
     for (at, token) in tokens.iter().enumerate().filter(|(_, token)| token.word != Lexicon::UNKNOWN) {
         let mut try_all = |patterns: &[Pattern], end: usize| {
             let possible =
@@ -38,10 +38,10 @@ pub(super) fn read(text: &str, is_name: bool, add: &mut Add<'_>) {
 
 /// Returns, for every sentence, the sets that contain its words or those of the next sentence. No phrase reaches
 /// further.
-fn nearby(lexicon: &Lexicon, tokens: &[Token]) -> Vec<Sets> {
-    let mut nearby = vec![Sets::default(); tokens.last().map_or(0, |token| token.sentence + 1)];
+fn nearby(lexicon: &Lexicon, tokens: &[Token]) -> Vec<WordSetBits> {
+    let mut nearby = vec![WordSetBits::default(); tokens.last().map_or(0, |token| token.sentence + 1)];
     for token in tokens.iter().filter(|token| token.word != Lexicon::UNKNOWN) {
-        let mut join = |sets: &Sets| {
+        let mut join = |sets: &WordSetBits| {
             for nearby in &mut nearby[token.sentence.saturating_sub(1)..=token.sentence] {
                 nearby.iter_mut().zip(sets).for_each(|(all, some)| *all |= some);
             }
@@ -54,26 +54,26 @@ fn nearby(lexicon: &Lexicon, tokens: &[Token]) -> Vec<Sets> {
 
 /// Suspicions in a text so far: for every rule the words and the sentence of the last one.
 #[derive(Default)]
-struct Suspicions(Vec<(FindingRule, Range<usize>, usize)>);
+struct SuspicionTracker(Vec<(FindingRule, Range<usize>, usize)>);
 
-impl Suspicions {
+impl SuspicionTracker {
     /// Raises a suspicion to certain if another one of the same rule precedes it closely, in different words. Two
     /// distant suspicions in a long text may be unrelated.
-    fn weigh(&mut self, pattern: &Pattern, words: Range<usize>, sentence: usize) -> Weight {
+    fn weigh(&mut self, pattern: &Pattern, words: Range<usize>, sentence: usize) -> FindingWeight {
         /// Number of sentences from which on two suspicions count as unrelated.
         const FAR: usize = 2;
-        if pattern.weight != Weight::Suspect || !pattern.rule.adds_up() {
+        if pattern.weight != FindingWeight::Suspect || !pattern.rule.adds_up() {
             return pattern.weight;
         }
         let Some((_, before, last)) = self.0.iter_mut().find(|(rule, ..)| *rule == pattern.rule) else {
             self.0.push((pattern.rule, words, sentence));
-            return Weight::Suspect;
+            return FindingWeight::Suspect;
         };
         let (is_other, is_near) = (before.end <= words.start, sentence - *last < FAR);
         if is_other || !is_near {
             (*before, *last) = (words, sentence);
         }
-        if is_other && is_near { Weight::Certain } else { Weight::Suspect }
+        if is_other && is_near { FindingWeight::Certain } else { FindingWeight::Suspect }
     }
 }
 
@@ -201,7 +201,7 @@ impl Token {
     fn may_begin(&self, pattern: &Pattern) -> bool {
         let is_moot = self.is_warned && pattern.rule.is_theft()
             || self.is_refused && matches!(pattern.rule, FindingRule::Override | FindingRule::Secrecy)
-            || self.is_example && pattern.weight < Weight::Certain;
+            || self.is_example && pattern.weight < FindingWeight::Certain;
         !is_moot
     }
 
@@ -244,21 +244,21 @@ impl<'a> Tokenizer<'a> {
     }
 
     fn read(mut self, text: &str, add: &mut Add<'_>) -> Vec<Token> {
-        let mut speller = Speller::new();
+        let mut speller = SpelledPhraseMatcher::new();
         let (mut word, mut before, mut is_code) = (None, ' ', false);
         for (at, character) in text.char_indices() {
             match fold(character) {
-                Folded::Letter(letter) => {
+                FoldedChar::Letter(letter) => {
                     if self.is_name && is_hump(before, character) {
                         self.end(word.take(), at);
                     }
                     let Word { hash, start, is_code } = word.unwrap_or(Word { hash: Hash::EMPTY, start: at, is_code });
                     word = Some(Word { hash: hash.with(letter), start, is_code });
                     if let Some(phrase) = speller.letter(letter) {
-                        add(phrase, Weight::Certain, spelt::shown(text, at));
+                        add(phrase, FindingWeight::Certain, spelt::shown(text, at));
                     }
                 }
-                Folded::Nothing => {
+                FoldedChar::Nothing => {
                     is_code ^= character == '`';
                     if at >= self.example && text[at..].starts_with("```") {
                         self.example = end_of_example(text, at);
@@ -266,7 +266,7 @@ impl<'a> Tokenizer<'a> {
                     }
                     continue;
                 }
-                Folded::Break => {
+                FoldedChar::Break => {
                     self.end(word.take(), at);
                     self.sentence += usize::from(ends_sentence(before, character));
                     // A leading dot belongs to the word: `.env`, `~/.ssh`.
@@ -318,7 +318,7 @@ fn is_hump(before: char, character: char) -> bool {
 mod tests {
     use super::*;
 
-    fn found(text: &str) -> Vec<(FindingRule, Weight)> {
+    fn found(text: &str) -> Vec<(FindingRule, FindingWeight)> {
         let mut found = Vec::new();
         read(text, false, &mut |rule, weight, _| found.push((rule, weight)));
         found
@@ -333,7 +333,7 @@ mod tests {
             "do_not_tell_the_user",
             "D0 n0t te11 the us3r",
         ] {
-            assert!(found(text).contains(&(FindingRule::Secrecy, Weight::Certain)), "{text}");
+            assert!(found(text).contains(&(FindingRule::Secrecy, FindingWeight::Certain)), "{text}");
         }
     }
 
@@ -341,6 +341,6 @@ mod tests {
     fn words_far_apart_are_no_phrase() {
         assert_eq!(found("Does not scale. Tell me about the user."), []);
         let far = "do not forget to save, and later you may want to tell whoever is there of the user";
-        assert!(found(far).iter().all(|(_, weight)| *weight < Weight::Certain));
+        assert!(found(far).iter().all(|(_, weight)| *weight < FindingWeight::Certain));
     }
 }

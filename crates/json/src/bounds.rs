@@ -4,20 +4,20 @@ use memchr::memchr2;
 
 /// Structural limits for decoding. Text that is only forwarded is not checked.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Bounds {
+pub struct JsonLimits {
     /// Maximum nesting depth of arrays and objects.
     pub depth: usize,
     /// Maximum number of values. Every scalar, array and object is one value.
     pub nodes: usize,
 }
 
-impl Default for Bounds {
+impl Default for JsonLimits {
     fn default() -> Self {
         Self { depth: 64, nodes: 100_000 }
     }
 }
 
-/// Error: a text exceeds one of its [`Bounds`].
+/// Error: a text exceeds one of its [`JsonLimits`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum TooComplex {
     /// The text nests deeper than this limit.
@@ -37,7 +37,7 @@ impl std::fmt::Display for TooComplex {
 
 impl std::error::Error for TooComplex {}
 
-impl Bounds {
+impl JsonLimits {
     /// Checks a JSON text against the limits without parsing it. Uses constant memory and stops at the first excess.
     ///
     /// The node count is one for the text, plus one per opening bracket and one per comma. For valid JSON that is at
@@ -90,7 +90,7 @@ mod tests {
     use super::*;
 
     fn check(text: &str, depth: usize, nodes: usize) -> Result<(), TooComplex> {
-        Bounds { depth, nodes }.check(text.as_bytes())
+        JsonLimits { depth, nodes }.check(text.as_bytes())
     }
 
     #[test]

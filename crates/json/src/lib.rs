@@ -6,5 +6,5 @@
 mod bounds;
 mod raw;
 
-pub use bounds::{Bounds, TooComplex};
-pub use raw::{DecodeError, Members, NotJson, Raw, members};
+pub use bounds::{JsonLimits, TooComplex};
+pub use raw::{JsonDecodeError, Members, NotJson, RawJson, members};

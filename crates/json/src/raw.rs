@@ -7,14 +7,14 @@ use bytes::Bytes;
 use serde::de::{Deserialize, Deserializer, IgnoredAny, MapAccess, Visitor};
 use serde_json::value::RawValue;
 
-use crate::{Bounds, TooComplex};
+use crate::{JsonLimits, TooComplex};
 
 /// One JSON value as text on a single line. Cloning shares the memory.
 ///
 /// Text received from a server is scanned, not parsed: it is valid UTF-8 with balanced brackets. Any other defect
-/// surfaces in [`Raw::decode`].
+/// surfaces in [`RawJson::decode`].
 #[derive(Clone, PartialEq, Eq)]
-pub struct Raw(Bytes);
+pub struct RawJson(Bytes);
 
 /// Error: the text is not one JSON value.
 #[derive(Debug)]
@@ -22,14 +22,14 @@ pub struct NotJson(serde_json::Error);
 
 /// Error: a raw text could not be decoded.
 #[derive(Debug)]
-pub enum DecodeError {
+pub enum JsonDecodeError {
     /// The text exceeds a limit.
     TooComplex(TooComplex),
     /// The text is not valid JSON, or not of the expected type.
     Shape(serde_json::Error),
 }
 
-impl Raw {
+impl RawJson {
     /// Validates a JSON text and puts it on one line.
     ///
     /// # Errors
@@ -86,24 +86,24 @@ impl Raw {
     /// # Errors
     ///
     /// Fails if the text exceeds a limit or does not deserialize as `T`.
-    pub fn decode<'a, T: Deserialize<'a>>(&'a self, bounds: &Bounds) -> Result<T, DecodeError> {
-        bounds.check(&self.0).map_err(DecodeError::TooComplex)?;
-        serde_json::from_slice(&self.0).map_err(DecodeError::Shape)
+    pub fn decode<'a, T: Deserialize<'a>>(&'a self, bounds: &JsonLimits) -> Result<T, JsonDecodeError> {
+        bounds.check(&self.0).map_err(JsonDecodeError::TooComplex)?;
+        serde_json::from_slice(&self.0).map_err(JsonDecodeError::Shape)
     }
 
-    /// Returns a value borrowed from this text during decoding as a [`Raw`] that shares its memory.
+    /// Returns a value borrowed from this text during decoding as a [`RawJson`] that shares its memory.
     pub fn part(&self, part: &RawValue) -> Self {
         Self(self.0.slice_ref(part.get().as_bytes()))
     }
 }
 
-impl fmt::Debug for Raw {
+impl fmt::Debug for RawJson {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "Raw({} bytes)", self.0.len())
     }
 }
 
-impl serde::Serialize for Raw {
+impl serde::Serialize for RawJson {
     fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         let value: &RawValue = serde_json::from_slice(&self.0).map_err(serde::ser::Error::custom)?;
         value.serialize(serializer)
@@ -118,7 +118,7 @@ impl fmt::Display for NotJson {
 
 impl std::error::Error for NotJson {}
 
-impl fmt::Display for DecodeError {
+impl fmt::Display for JsonDecodeError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::TooComplex(bound) => write!(f, "{bound}"),
@@ -127,14 +127,14 @@ impl fmt::Display for DecodeError {
     }
 }
 
-impl std::error::Error for DecodeError {}
+impl std::error::Error for JsonDecodeError {}
 
 /// Returns the members of an object in order, with decoded keys and raw values.
 ///
 /// # Errors
 ///
 /// Fails if the text exceeds a limit, is not an object, or has a duplicate key.
-pub fn members<'a>(object: &'a Raw, bounds: &Bounds) -> Result<Vec<(Cow<'a, str>, Raw)>, DecodeError> {
+pub fn members<'a>(object: &'a RawJson, bounds: &JsonLimits) -> Result<Vec<(Cow<'a, str>, RawJson)>, JsonDecodeError> {
     let Members(list) = object.decode(bounds)?;
     Ok(list.into_iter().map(|(key, value)| (key, object.part(value))).collect())
 }
@@ -180,21 +180,21 @@ mod tests {
 
     #[test]
     fn typed_text_becomes_one_line() {
-        let raw = Raw::parse("{\n  \"a\": \"x\\ny\",\r\n  \"b\": [1,\n2]\n}".to_owned()).unwrap();
+        let raw = RawJson::parse("{\n  \"a\": \"x\\ny\",\r\n  \"b\": [1,\n2]\n}".to_owned()).unwrap();
         assert!(!raw.get().contains(['\n', '\r']));
-        let value: serde_json::Value = raw.decode(&Bounds::default()).unwrap();
+        let value: serde_json::Value = raw.decode(&JsonLimits::default()).unwrap();
         assert_eq!(value, serde_json::json!({"a": "x\ny", "b": [1, 2]}));
-        assert!(Raw::parse("{\"a\":\"x\ny\"}").is_err());
-        assert!(Raw::parse("{} {}").is_err());
+        assert!(RawJson::parse("{\"a\":\"x\ny\"}").is_err());
+        assert!(RawJson::parse("{} {}").is_err());
     }
 
     #[test]
     fn members_keep_order_and_text_and_refuse_twins() {
-        let raw = Raw::parse(r#"{"b":12345678901234567890123, "\u0061":{"x" : 1}}"#).unwrap();
-        let list = members(&raw, &Bounds::default()).unwrap();
+        let raw = RawJson::parse(r#"{"b":12345678901234567890123, "\u0061":{"x" : 1}}"#).unwrap();
+        let list = members(&raw, &JsonLimits::default()).unwrap();
         let shown: Vec<_> = list.iter().map(|(key, value)| (key.as_ref(), value.get())).collect();
         assert_eq!(shown, [("b", "12345678901234567890123"), ("a", r#"{"x" : 1}"#)]);
-        let twins = Raw::parse(r#"{"a":1,"\u0061":2}"#).unwrap();
-        assert!(members(&twins, &Bounds::default()).is_err());
+        let twins = RawJson::parse(r#"{"a":1,"\u0061":2}"#).unwrap();
+        assert!(members(&twins, &JsonLimits::default()).is_err());
     }
 }

@@ -14,7 +14,7 @@ pub type Pending<T> = Pin<Box<dyn Future<Output = T> + Send>>;
 pub trait Authorizer: Send + Sync {
     /// Returns the credentials for a request with this method to this URL. Called for every request, so it must not
     /// block.
-    fn credentials(&self, method: &Method, url: &Url) -> Credentials;
+    fn credentials(&self, method: &Method, url: &Url) -> RequestCredentials;
 
     /// Called with the status and headers of each response to a request that carried credentials.
     fn answered(&self, status: StatusCode, headers: &HeaderMap) {
@@ -27,7 +27,7 @@ pub trait Authorizer: Send + Sync {
 }
 
 /// Credentials of a request, available now or later.
-pub enum Credentials {
+pub enum RequestCredentials {
     /// No credentials are known to be needed.
     None,
     /// The credentials are available.
@@ -61,7 +61,7 @@ pub struct Refusal {
 #[error("{reason}")]
 pub struct NotAuthorized {
     /// The way to recover.
-    pub remedy: Remedy,
+    pub remedy: AuthRecovery,
     /// The reason as a sentence fragment, escaped.
     pub reason: String,
 }
@@ -69,7 +69,7 @@ pub struct NotAuthorized {
 /// The way to recover from an authorization error.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
-pub enum Remedy {
+pub enum AuthRecovery {
     /// The user has to log in.
     Login,
     /// The user has to grant additional scopes. Holds the scopes, escaped.
@@ -83,23 +83,23 @@ pub enum Remedy {
 impl NotAuthorized {
     /// Reports whether the same request may succeed later without user action.
     pub fn may_pass(&self) -> bool {
-        self.remedy == Remedy::Waiting
+        self.remedy == AuthRecovery::Waiting
     }
 
     /// Reports whether the user has to act on a login page.
     pub fn needs_person(&self) -> bool {
-        matches!(self.remedy, Remedy::Login | Remedy::Scope(_))
+        matches!(self.remedy, AuthRecovery::Login | AuthRecovery::Scope(_))
     }
 }
 
 /// An authorizer, and the only origin that receives its credentials.
 #[derive(Clone)]
-pub(crate) struct Authorized {
+pub(crate) struct OriginAuthorizer {
     pub authorizer: Arc<dyn Authorizer>,
     pub origin: Origin,
 }
 
-impl Authorized {
+impl OriginAuthorizer {
     /// Returns the authorization of a request to this URL, or `None` if the URL has another origin.
     pub fn bearer_for(&self, url: &Url) -> Option<Bearer<'_>> {
         (url.origin() == self.origin).then(|| Bearer { authorizer: &*self.authorizer, serial: None })
@@ -119,9 +119,9 @@ impl Bearer<'_> {
     /// Cancel-safe: no part of the request has been sent.
     pub async fn carried(&mut self, method: &Method, url: &Url) -> Result<HeaderMap, NotAuthorized> {
         let carried = match self.authorizer.credentials(method, url) {
-            Credentials::None => None,
-            Credentials::Ready(carried) => Some(carried),
-            Credentials::Later(pending) => pending.await?,
+            RequestCredentials::None => None,
+            RequestCredentials::Ready(carried) => Some(carried),
+            RequestCredentials::Later(pending) => pending.await?,
         };
         self.serial = carried.as_ref().map(|carried| carried.serial);
         Ok(carried.into_iter().flat_map(|carried| carried.headers).collect())

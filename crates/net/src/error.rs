@@ -66,7 +66,7 @@ pub enum SendError {
     #[error("the request cannot be made: {0}")]
     Unsendable(String),
     /// The response is a redirect that is not followed.
-    #[error("sent on elsewhere ({status}{}), which is not followed", To(.to))]
+    #[error("sent on elsewhere ({status}{}), which is not followed", RedirectTarget(.to))]
     Redirected {
         /// The status.
         status: StatusCode,
@@ -84,9 +84,9 @@ pub enum SendError {
     NotAuthorized(NotAuthorized),
 }
 
-struct To<'a>(&'a Option<String>);
+struct RedirectTarget<'a>(&'a Option<String>);
 
-impl std::fmt::Display for To<'_> {
+impl std::fmt::Display for RedirectTarget<'_> {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self.0 {
             Some(to) => write!(f, " to {}", Untrusted::new(to.as_str()).shortened(200)),

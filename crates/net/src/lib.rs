@@ -14,10 +14,10 @@ mod reach;
 mod resolve;
 mod sse;
 
-pub use authorize::{Authorizer, Carried, Credentials, NotAuthorized, Pending, Refusal, Remedy};
+pub use authorize::{AuthRecovery, Authorizer, Carried, NotAuthorized, Pending, Refusal, RequestCredentials};
 pub use body::{Body, BodyError};
 pub use error::{OpenError, SendError};
 pub use http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode, header};
-pub use net::{Net, NetOptions, Redirects, Request, Response};
-pub use reach::{Reach, Zone, literal};
+pub use net::{Net, NetOptions, RedirectPolicy, Request, Response};
+pub use reach::{NetworkZone, Reach, literal};
 pub use sse::{SseEvent, SseParser, SseTooLarge};

@@ -10,11 +10,11 @@ use http::{HeaderMap, Method, StatusCode, header};
 use url::Url;
 use wharf_spec::{Secret, shown_url};
 
-use crate::authorize::{Authorized, Authorizer, Bearer, NotAuthorized, Refusal, Remedy};
+use crate::authorize::{AuthRecovery, Authorizer, Bearer, NotAuthorized, OriginAuthorizer, Refusal};
 use crate::body::Body;
 use crate::error::{OpenError, SendError, Way};
 use crate::reach::{Reach, literal};
-use crate::resolve::Resolver;
+use crate::resolve::PolicyResolver;
 
 /// Maximum redirects of one request within its origin.
 const MOST_REDIRECTS: usize = 5;
@@ -65,7 +65,7 @@ pub struct Net {
     client: reqwest::Client,
     reach: Reach,
     way: Way,
-    authorized: Option<Authorized>,
+    authorized: Option<OriginAuthorizer>,
 }
 
 /// An HTTP request.
@@ -80,12 +80,12 @@ pub struct Request {
     /// The body. Empty for none.
     pub body: Bytes,
     /// The redirects that are followed.
-    pub redirects: Redirects,
+    pub redirects: RedirectPolicy,
 }
 
 /// Policy for redirects.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Redirects {
+pub enum RedirectPolicy {
     /// No redirect is followed.
     Refused,
     /// Redirects within the same origin that preserve method and body (307 and 308) are followed.
@@ -124,7 +124,7 @@ impl Net {
             .http2_keep_alive_interval(KEEP_ALIVE)
             .http2_keep_alive_timeout(KEEP_ALIVE)
             // With a proxy, only the proxy's own name is resolved, and the user configured it.
-            .dns_resolver(Resolver::new(if way.proxied { Reach::Anywhere } else { options.reach }));
+            .dns_resolver(PolicyResolver::new(if way.proxied { Reach::Anywhere } else { options.reach }));
         if let Some(proxy) = &options.proxy {
             builder = builder.proxy(proxy_at(proxy)?);
         }
@@ -145,7 +145,7 @@ impl Net {
     /// retried after the authorizer has handled a rejection. Requests to other origins are unaffected.
     #[must_use]
     pub fn authorized_by(self, authorizer: Arc<dyn Authorizer>, server: &Url) -> Self {
-        Self { authorized: Some(Authorized { authorizer, origin: server.origin() }), ..self }
+        Self { authorized: Some(OriginAuthorizer { authorizer, origin: server.origin() }), ..self }
     }
 
     /// Sends a request and returns the response as soon as its headers are available.
@@ -191,7 +191,7 @@ impl Net {
             let answer = self.send_once(request, url.clone(), bearer.as_deref_mut()).await;
             // The redirecting server has already received the request.
             let answer = answer.map_err(|error| if redirects > 0 { error.once_seen() } else { error })?;
-            let sent_on = request.redirects == Redirects::SameOrigin && keeps_the_request(answer.status());
+            let sent_on = request.redirects == RedirectPolicy::SameOrigin && keeps_the_request(answer.status());
             if !sent_on {
                 return response(answer, url);
             }
@@ -277,7 +277,7 @@ fn response(answer: reqwest::Response, url: Url) -> Result<Response, SendError> 
 
 fn never_content() -> NotAuthorized {
     let reason = format!("the server was not content with any of {} logins", MOST_REFUSALS + 1);
-    NotAuthorized { remedy: Remedy::Reading, reason }
+    NotAuthorized { remedy: AuthRecovery::Reading, reason }
 }
 
 /// Returns a problem with the response headers that the HTTP library tolerates.

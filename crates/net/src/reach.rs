@@ -12,12 +12,12 @@ pub enum Reach {
     /// Public addresses only: a server supplied the target.
     PublicOnly,
     /// Public addresses and one zone: a server in that zone supplied the target.
-    PublicAnd(Zone),
+    PublicAnd(NetworkZone),
 }
 
 /// A range of addresses that is not reachable from the internet.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Zone {
+pub enum NetworkZone {
     /// The local machine.
     Loopback,
     /// Private networks, including shared and unique local addresses (RFC 1918, 6598, 4193).
@@ -32,12 +32,12 @@ impl Reach {
         match self {
             Self::Anywhere => true,
             Self::PublicOnly => is_public(address),
-            Self::PublicAnd(zone) => is_public(address) || Zone::of(address) == Some(*zone),
+            Self::PublicAnd(zone) => is_public(address) || NetworkZone::of(address) == Some(*zone),
         }
     }
 }
 
-impl Zone {
+impl NetworkZone {
     /// Returns the zone of an address, or `None` for public and for unusable addresses.
     ///
     /// Only IPv4-mapped addresses are unwrapped. Tunnelled addresses (NAT64, 6to4, Teredo) end in a remote zone.
@@ -65,20 +65,20 @@ pub fn literal(host: &str) -> Option<IpAddr> {
     }
 }
 
-fn zone_of_v4(address: Ipv4Addr) -> Option<Zone> {
+fn zone_of_v4(address: Ipv4Addr) -> Option<NetworkZone> {
     match address.octets() {
-        [127, ..] => Some(Zone::Loopback),
-        [10, ..] | [172, 16..32, ..] | [192, 168, ..] | [100, 64..128, ..] => Some(Zone::Private),
-        [169, 254, ..] => Some(Zone::LinkLocal),
+        [127, ..] => Some(NetworkZone::Loopback),
+        [10, ..] | [172, 16..32, ..] | [192, 168, ..] | [100, 64..128, ..] => Some(NetworkZone::Private),
+        [169, 254, ..] => Some(NetworkZone::LinkLocal),
         _ => None,
     }
 }
 
-fn zone_of_v6(address: Ipv6Addr) -> Option<Zone> {
+fn zone_of_v6(address: Ipv6Addr) -> Option<NetworkZone> {
     match address.segments() {
-        [0, 0, 0, 0, 0, 0, 0, 1] => Some(Zone::Loopback),
-        [0xfc00..0xfe00, ..] => Some(Zone::Private),
-        [0xfe80..0xfec0, ..] => Some(Zone::LinkLocal),
+        [0, 0, 0, 0, 0, 0, 0, 1] => Some(NetworkZone::Loopback),
+        [0xfc00..0xfe00, ..] => Some(NetworkZone::Private),
+        [0xfe80..0xfec0, ..] => Some(NetworkZone::LinkLocal),
         _ => None,
     }
 }
@@ -339,24 +339,24 @@ mod tests {
     #[test]
     fn t40_a_zone_opens_itself_and_no_other() {
         for (address, expected) in [
-            ("127.0.0.1", Some(Zone::Loopback)),
-            ("127.255.255.254", Some(Zone::Loopback)),
-            ("::1", Some(Zone::Loopback)),
-            ("::ffff:127.0.0.1", Some(Zone::Loopback)),
-            ("10.0.0.1", Some(Zone::Private)),
-            ("10.255.255.255", Some(Zone::Private)),
-            ("172.16.0.0", Some(Zone::Private)),
-            ("172.31.255.255", Some(Zone::Private)),
-            ("192.168.7.7", Some(Zone::Private)),
-            ("100.64.0.0", Some(Zone::Private)),
-            ("100.127.255.255", Some(Zone::Private)),
-            ("::ffff:10.0.0.1", Some(Zone::Private)),
-            ("fc00::", Some(Zone::Private)),
-            ("fdff::1", Some(Zone::Private)),
-            ("169.254.7.7", Some(Zone::LinkLocal)),
-            ("fe80::1", Some(Zone::LinkLocal)),
-            ("febf::1", Some(Zone::LinkLocal)),
-            ("::ffff:169.254.7.7", Some(Zone::LinkLocal)),
+            ("127.0.0.1", Some(NetworkZone::Loopback)),
+            ("127.255.255.254", Some(NetworkZone::Loopback)),
+            ("::1", Some(NetworkZone::Loopback)),
+            ("::ffff:127.0.0.1", Some(NetworkZone::Loopback)),
+            ("10.0.0.1", Some(NetworkZone::Private)),
+            ("10.255.255.255", Some(NetworkZone::Private)),
+            ("172.16.0.0", Some(NetworkZone::Private)),
+            ("172.31.255.255", Some(NetworkZone::Private)),
+            ("192.168.7.7", Some(NetworkZone::Private)),
+            ("100.64.0.0", Some(NetworkZone::Private)),
+            ("100.127.255.255", Some(NetworkZone::Private)),
+            ("::ffff:10.0.0.1", Some(NetworkZone::Private)),
+            ("fc00::", Some(NetworkZone::Private)),
+            ("fdff::1", Some(NetworkZone::Private)),
+            ("169.254.7.7", Some(NetworkZone::LinkLocal)),
+            ("fe80::1", Some(NetworkZone::LinkLocal)),
+            ("febf::1", Some(NetworkZone::LinkLocal)),
+            ("::ffff:169.254.7.7", Some(NetworkZone::LinkLocal)),
             ("169.254.169.254", None),
             ("::ffff:169.254.169.254", None),
             ("100.100.100.200", None),
@@ -377,8 +377,8 @@ mod tests {
             ("255.255.255.255", None),
         ] {
             let address: IpAddr = address.parse().unwrap();
-            assert_eq!(Zone::of(address), expected, "{address}");
-            for zone in [Zone::Loopback, Zone::Private, Zone::LinkLocal] {
+            assert_eq!(NetworkZone::of(address), expected, "{address}");
+            for zone in [NetworkZone::Loopback, NetworkZone::Private, NetworkZone::LinkLocal] {
                 assert_eq!(Reach::PublicAnd(zone).allows(address), expected == Some(zone), "{address} from {zone:?}");
             }
         }
@@ -388,8 +388,8 @@ mod tests {
     fn what_is_public_is_in_no_zone_and_open_to_all() {
         for address in ["1.1.1.1", "9.9.9.9", "100.63.255.255", "172.32.0.1", "2606:4700::1111", "::ffff:1.1.1.1"] {
             let address: IpAddr = address.parse().unwrap();
-            assert_eq!(Zone::of(address), None, "{address}");
-            for zone in [Zone::Loopback, Zone::Private, Zone::LinkLocal] {
+            assert_eq!(NetworkZone::of(address), None, "{address}");
+            for zone in [NetworkZone::Loopback, NetworkZone::Private, NetworkZone::LinkLocal] {
                 assert!(Reach::PublicAnd(zone).allows(address), "{address} from {zone:?}");
             }
         }

@@ -5,17 +5,17 @@ use reqwest::dns::{Addrs, Name, Resolve, Resolving};
 use crate::error::Unreachable;
 use crate::reach::Reach;
 
-pub(crate) struct Resolver {
+pub(crate) struct PolicyResolver {
     reach: Reach,
 }
 
-impl Resolver {
+impl PolicyResolver {
     pub fn new(reach: Reach) -> Self {
         Self { reach }
     }
 }
 
-impl Resolve for Resolver {
+impl Resolve for PolicyResolver {
     fn resolve(&self, name: Name) -> Resolving {
         let reach = self.reach;
         Box::pin(async move {

@@ -8,15 +8,15 @@ use std::time::{Duration, Instant};
 use tokio::runtime::Builder;
 use tokio::task::JoinSet;
 
-use crate::{Flavour, Options, Report, Stopwatch, WARM_UP, nanoseconds};
+use crate::{Options, Report, RuntimeFlavour, Stopwatch, WARM_UP, nanoseconds};
 
 /// Runs `main` as a task on a new runtime of this flavour.
 ///
 /// As a task, because on the runtime with two workers the calling thread is not one of them.
-pub fn block_on<T: Send + 'static>(flavour: Flavour, main: impl Future<Output = T> + Send + 'static) -> T {
+pub fn block_on<T: Send + 'static>(flavour: RuntimeFlavour, main: impl Future<Output = T> + Send + 'static) -> T {
     let mut builder = match flavour {
-        Flavour::Current => Builder::new_current_thread(),
-        Flavour::Multi => Builder::new_multi_thread(),
+        RuntimeFlavour::Current => Builder::new_current_thread(),
+        RuntimeFlavour::Multi => Builder::new_multi_thread(),
     };
     let runtime = builder.worker_threads(2).enable_all().build().unwrap();
     runtime.block_on(async { tokio::spawn(main).await.unwrap() })
@@ -32,12 +32,12 @@ where
     Answer: Future<Output = ()> + Send + 'static,
 {
     if options.calls.is_none() {
-        all_callers(options.conc, &call, &Until::after(WARM_UP)).await;
+        all_callers(options.conc, &call, &StopCondition::after(WARM_UP)).await;
     }
     let stopwatch = Stopwatch::start();
     let until = match options.calls {
-        Some(calls) => Until::Calls(calls, Arc::new(AtomicUsize::new(0))),
-        None => Until::after(options.time),
+        Some(calls) => StopCondition::Calls(calls, Arc::new(AtomicUsize::new(0))),
+        None => StopCondition::after(options.time),
     };
     let latencies = all_callers(options.conc, &call, &until).await;
     Report::new(implementation, options.flavour.name(), options, stopwatch.stop(latencies))
@@ -45,13 +45,13 @@ where
 
 /// The condition at which a caller stops.
 #[derive(Clone)]
-enum Until {
+enum StopCondition {
     Time(Instant),
     /// Number of started calls, counted over all callers.
     Calls(usize, Arc<AtomicUsize>),
 }
 
-impl Until {
+impl StopCondition {
     fn after(time: Duration) -> Self {
         Self::Time(Instant::now() + time)
     }
@@ -65,7 +65,7 @@ impl Until {
 }
 
 /// Runs all callers. Returns the latency of every call in nanoseconds, in no particular order.
-async fn all_callers<Call, Answer>(conc: usize, call: &Call, until: &Until) -> Vec<u64>
+async fn all_callers<Call, Answer>(conc: usize, call: &Call, until: &StopCondition) -> Vec<u64>
 where
     Call: Fn() -> Answer + Clone + Send + 'static,
     Answer: Future<Output = ()> + Send + 'static,
@@ -77,7 +77,7 @@ where
     callers.join_all().await.concat()
 }
 
-async fn one_caller<Call, Answer>(call: Call, until: Until) -> Vec<u64>
+async fn one_caller<Call, Answer>(call: Call, until: StopCondition) -> Vec<u64>
 where
     Call: Fn() -> Answer,
     Answer: Future<Output = ()>,

@@ -24,7 +24,7 @@ mod template;
 pub use drive::{block_on, drive};
 pub use inline::InlineEcho;
 pub use many::{Kind, allow, answered, entry, good_tool, host, named, small};
-pub use options::{Answers, Flavour, Local, Options};
+pub use options::{Answers, Local, Options, RuntimeFlavour};
 pub use report::{Measured, Report, Stopwatch, WARM_UP, nanoseconds};
 pub use server::{HttpServer, Seen};
 pub use template::Template;

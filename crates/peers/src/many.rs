@@ -6,7 +6,7 @@ use serde_json::json;
 use tokio::task::JoinSet;
 use wharf::policy::{Action, Rule, RuleOrigin, SourcedRule, Standing};
 use wharf::spec::{ServerEntry, ServerName, ServerSpec, StdioSpec, Surroundings, ToolId};
-use wharf::{CallOptions, Host, HostBuilder, Raw};
+use wharf::{CallOptions, Host, HostBuilder, RawJson};
 
 /// Behaviour of a `bench-host-server`; the names are its modes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -87,6 +87,6 @@ pub async fn answered(host: &Host, servers: usize) {
 }
 
 /// Returns call arguments with 64 bytes of text.
-pub fn small() -> Raw {
-    Raw::of(&json!({ "text": "x".repeat(64) })).unwrap()
+pub fn small() -> RawJson {
+    RawJson::of(&json!({ "text": "x".repeat(64) })).unwrap()
 }

@@ -7,14 +7,14 @@ use std::time::Duration;
 
 /// The tokio runtime of a client.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Flavour {
+pub enum RuntimeFlavour {
     /// A single thread.
     Current,
     /// Two workers.
     Multi,
 }
 
-impl Flavour {
+impl RuntimeFlavour {
     pub fn name(self) -> &'static str {
         match self {
             Self::Current => "current",
@@ -63,7 +63,7 @@ pub struct Options {
     pub time: Duration,
     /// If set, the exact number of calls to make, without a warm-up.
     pub calls: Option<usize>,
-    pub flavour: Flavour,
+    pub flavour: RuntimeFlavour,
     /// Form of the server's responses; HTTP clients only.
     pub answers: Answers,
     /// File with the request to send; limit clients only.
@@ -98,7 +98,7 @@ impl Options {
             conc: 1,
             time: Duration::from_secs(1),
             calls: None,
-            flavour: Flavour::Current,
+            flavour: RuntimeFlavour::Current,
             answers: Answers::Json,
             template: None,
             local: Local::Closure,
@@ -151,10 +151,10 @@ fn seconds(flag: &str, value: &str) -> Result<Duration, String> {
     Duration::try_from_secs_f64(number(flag, value)?).map_err(|error| format!("{flag}: {error}"))
 }
 
-fn flavour(value: &str) -> Result<Flavour, String> {
+fn flavour(value: &str) -> Result<RuntimeFlavour, String> {
     match value {
-        "current" => Ok(Flavour::Current),
-        "multi" => Ok(Flavour::Multi),
+        "current" => Ok(RuntimeFlavour::Current),
+        "multi" => Ok(RuntimeFlavour::Multi),
         other => Err(format!("--rt is current or multi, not {other}")),
     }
 }
@@ -197,7 +197,7 @@ mod tests {
         assert_eq!(options.conc, 4);
         assert_eq!(options.time, Duration::from_millis(500));
         assert_eq!(options.calls, Some(7));
-        assert_eq!(options.flavour, Flavour::Multi);
+        assert_eq!(options.flavour, RuntimeFlavour::Multi);
         assert_eq!(options.template, Some("t".into()));
         assert_eq!(options.local, Local::Rmcp);
     }

@@ -4,16 +4,16 @@ use std::borrow::Cow;
 use std::cell::OnceCell;
 
 use serde_json::value::RawValue;
-use wharf_json::{Bounds, Members, Raw};
+use wharf_json::{JsonLimits, Members, RawJson};
 
 /// Maximum bytes of arguments to decode.
 const LONGEST: usize = 1 << 20;
 /// Limits on the depth and size of the decoded structure.
-const BOUNDS: Bounds = Bounds { depth: 32, nodes: 20_000 };
+const BOUNDS: JsonLimits = JsonLimits { depth: 32, nodes: 20_000 };
 
 /// The arguments of one attempt, decoded on first use.
 pub(crate) struct Arguments<'a> {
-    raw: &'a Raw,
+    raw: &'a RawJson,
     node: OnceCell<Option<Node<'a>>>,
 }
 
@@ -29,7 +29,7 @@ pub(crate) enum Node<'a> {
 }
 
 impl<'a> Arguments<'a> {
-    pub fn new(raw: &'a Raw) -> Self {
+    pub fn new(raw: &'a RawJson) -> Self {
         Self { raw, node: OnceCell::new() }
     }
 

@@ -3,10 +3,10 @@
 use std::fmt;
 use std::sync::Arc;
 
-use wharf_json::Raw;
+use wharf_json::RawJson;
 use wharf_spec::{ServerName, ServerOrigin};
 
-use crate::{Lifetime, SourcedRule};
+use crate::{GrantLifetime, SourcedRule};
 
 /// A tool call that is about to be made, or another use of a server.
 #[derive(Debug, Clone, Copy)]
@@ -18,7 +18,7 @@ pub struct Attempt<'a> {
     /// Name of the tool at the server, never an alias.
     pub tool: &'a str,
     /// Arguments as they would be sent.
-    pub arguments: &'a Raw,
+    pub arguments: &'a RawJson,
     /// Allows the server's tools if no rule matches.
     pub trust: bool,
     /// Highest risk of the call.
@@ -49,13 +49,13 @@ pub enum Risk {
 
 impl<'a> Attempt<'a> {
     /// Creates a call of a tool of one of the user's own servers, with high risk and without trust.
-    pub fn mcp(server: &'a ServerName, tool: &'a str, arguments: &'a Raw) -> Self {
+    pub fn mcp(server: &'a ServerName, tool: &'a str, arguments: &'a RawJson) -> Self {
         let origin = ServerOrigin::USER;
         Self { server: Some(server), origin, tool, arguments, trust: false, risk: Risk::High, kind: AttemptKind::Call }
     }
 
     /// Creates a call of a tool that belongs to no server, by its plain name.
-    pub fn plain(tool: &'a str, arguments: &'a Raw, risk: Risk) -> Self {
+    pub fn plain(tool: &'a str, arguments: &'a RawJson, risk: Risk) -> Self {
         let (origin, kind) = (ServerOrigin::USER, AttemptKind::Call);
         Self { server: None, origin, tool, arguments, trust: false, risk, kind }
     }
@@ -64,7 +64,7 @@ impl<'a> Attempt<'a> {
     pub fn access(
         (server, origin): (&'a ServerName, &'a ServerOrigin),
         tool: &'a str,
-        arguments: &'a Raw,
+        arguments: &'a RawJson,
         risk: Risk,
     ) -> Self {
         let (server, kind) = (Some(server), AttemptKind::Access);
@@ -106,7 +106,7 @@ pub enum Reason {
     /// The call has low risk.
     LowRisk,
     /// The user has granted it earlier.
-    Grant(Lifetime),
+    Grant(GrantLifetime),
     /// The attempt would be allowed, but the server's definition of the tool is unknown.
     Undescribed,
     /// This allow rule names the server, but applies to a server of that name with another origin.
@@ -133,9 +133,9 @@ impl fmt::Display for Reason {
             Self::Elsewhere(rule) => write!(f, "the rule that allows it is about a server defined elsewhere: {rule}"),
             Self::Trust => f.write_str("the server is trusted"),
             Self::LowRisk => f.write_str("it needs no permission"),
-            Self::Grant(Lifetime::Once) => f.write_str("allowed this once"),
-            Self::Grant(Lifetime::Session) => f.write_str("allowed for this session"),
-            Self::Grant(Lifetime::Always) => f.write_str("always allowed"),
+            Self::Grant(GrantLifetime::Once) => f.write_str("allowed this once"),
+            Self::Grant(GrantLifetime::Session) => f.write_str("allowed for this session"),
+            Self::Grant(GrantLifetime::Always) => f.write_str("always allowed"),
             Self::Undescribed => f.write_str("the tool has no known definition"),
             Self::Default => f.write_str("no rule says anything about it"),
         }

@@ -14,18 +14,18 @@ use crate::{Action, Rule, SourcedRule};
 
 /// One reading of a rule, for a server that is already known to match.
 #[derive(Debug)]
-pub(crate) struct Clause {
+pub(crate) struct RuleClause {
     pub rule: Arc<SourcedRule>,
     tool: Name,
     pattern: Option<Arc<Pattern>>,
-    precision: Precision,
+    precision: ClausePrecision,
     twin: Twin,
     scope: Scope,
 }
 
 /// Precision of a clause, compared field by field. The most precise clause takes precedence.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-struct Precision {
+struct ClausePrecision {
     /// The clause names exactly one tool.
     exact: bool,
     /// Number of literal characters in the names of server and tool.
@@ -44,7 +44,7 @@ struct Twin {
     is_same: bool,
 }
 
-impl Clause {
+impl RuleClause {
     /// Creates the clause of a rule in one of its readings.
     pub fn new(rule: &Arc<SourcedRule>, reading: &Reading, pattern: Option<Arc<Pattern>>) -> Self {
         let name = reading.server.literals() + reading.tool.literals();
@@ -72,7 +72,7 @@ impl Clause {
 
     fn with(rule: &Arc<SourcedRule>, tool: Name, (exact, name): (bool, usize), pattern: Option<Arc<Pattern>>) -> Self {
         let arguments = pattern.as_ref().map_or(0, |pattern| pattern.literals());
-        let precision = Precision { exact, name, argued: pattern.is_some(), arguments };
+        let precision = ClausePrecision { exact, name, argued: pattern.is_some(), arguments };
         let text = tool.text();
         let folded = fold(&text);
         let twin = Twin { is_same: folded == text, folded: Glob::new(&folded) };

@@ -20,7 +20,7 @@ const LONGEST_PATH: usize = 300;
 
 /// The difference between two definitions. All text is escaped and shortened for display.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Difference {
+pub struct DefinitionDiff {
     /// Changes, sorted by path.
     pub changes: Vec<Change>,
     /// Number of further changes that are not listed.
@@ -33,12 +33,12 @@ pub struct Change {
     /// Path of the member, such as `inputSchema.properties.path`. Empty for the definition itself.
     pub path: String,
     /// Kind of change.
-    pub kind: ChangeKind,
+    pub kind: DefinitionChangeKind,
 }
 
 /// Kind of change of a member.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum ChangeKind {
+pub enum DefinitionChangeKind {
     /// The member is new. Holds its value.
     Added(String),
     /// The member was removed. Holds its old value.
@@ -54,8 +54,8 @@ pub enum ChangeKind {
 
 /// Compares two definitions. Ignores the order of members and the escaping of strings. A definition that is not valid
 /// JSON is compared as text.
-pub fn difference(before: &str, after: &str) -> Difference {
-    let mut difference = Difference::default();
+pub fn difference(before: &str, after: &str) -> DefinitionDiff {
+    let mut difference = DefinitionDiff::default();
     match (Node::read(before), Node::read(after)) {
         (Some(before), Some(after)) => difference.compare("", &before, &after),
         _ if before != after => difference.change("", before, after),
@@ -64,7 +64,7 @@ pub fn difference(before: &str, after: &str) -> Difference {
     difference
 }
 
-impl Difference {
+impl DefinitionDiff {
     fn compare(&mut self, path: &str, before: &Node<'_>, after: &Node<'_>) {
         match (before, after) {
             (Node::Object(old), Node::Object(new)) => self.members(path, &by_key(old), &by_key(new)),
@@ -92,8 +92,12 @@ impl Difference {
                 (if order.is_le() { old.next() } else { None }, if order.is_ge() { new.next() } else { None });
             match (before, after) {
                 (Some(before), Some(after)) => self.compare(&before.under(path), before.value, after.value),
-                (Some(gone), None) => self.push(gone.under(path), ChangeKind::Removed(shown(&gone.value.canonical()))),
-                (None, Some(come)) => self.push(come.under(path), ChangeKind::Added(shown(&come.value.canonical()))),
+                (Some(gone), None) => {
+                    self.push(gone.under(path), DefinitionChangeKind::Removed(shown(&gone.value.canonical())))
+                }
+                (None, Some(come)) => {
+                    self.push(come.under(path), DefinitionChangeKind::Added(shown(&come.value.canonical())))
+                }
                 (None, None) => return,
             }
         }
@@ -101,10 +105,10 @@ impl Difference {
 
     fn change(&mut self, path: &str, before: &str, after: &str) {
         let (before, after) = parting(before, after);
-        self.push(path.to_owned(), ChangeKind::Changed { before, after });
+        self.push(path.to_owned(), DefinitionChangeKind::Changed { before, after });
     }
 
-    fn push(&mut self, path: String, kind: ChangeKind) {
+    fn push(&mut self, path: String, kind: DefinitionChangeKind) {
         if self.changes.len() < MOST_CHANGES {
             self.changes.push(Change { path, kind });
         } else {
@@ -167,7 +171,7 @@ fn shown(text: &str) -> String {
 }
 
 /// Displays one line per change, or one line for an empty difference.
-impl fmt::Display for Difference {
+impl fmt::Display for DefinitionDiff {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         if self.changes.is_empty() {
             return f.write_str("the same members, written differently");
@@ -187,9 +191,9 @@ impl fmt::Display for Change {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let path = if self.path.is_empty() { "the definition" } else { &self.path };
         match &self.kind {
-            ChangeKind::Added(value) => write!(f, "+ {path}: {value}"),
-            ChangeKind::Removed(value) => write!(f, "- {path}: {value}"),
-            ChangeKind::Changed { before, after } => write!(f, "~ {path}: {before} → {after}"),
+            DefinitionChangeKind::Added(value) => write!(f, "+ {path}: {value}"),
+            DefinitionChangeKind::Removed(value) => write!(f, "- {path}: {value}"),
+            DefinitionChangeKind::Changed { before, after } => write!(f, "~ {path}: {before} → {after}"),
         }
     }
 }

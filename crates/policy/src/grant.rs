@@ -5,11 +5,11 @@ use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::Instant;
 
-use wharf_json::Raw;
+use wharf_json::RawJson;
 use wharf_spec::{ServerName, ServerOrigin, ToolId};
 
 use crate::argument::Node;
-use crate::{Action, Attempt, Fingerprint, NoRule, Rule};
+use crate::{Action, Attempt, Fingerprint, Rule, RuleWriteError};
 
 /// Maximum grants per tool. The oldest is dropped first.
 const MOST_PER_TOOL: usize = 64;
@@ -24,7 +24,7 @@ pub struct Grant {
     /// Arguments that the grant is for.
     pub arguments: GrantScope,
     /// Lifetime of the grant.
-    pub lifetime: Lifetime,
+    pub lifetime: GrantLifetime,
     /// Origin of the tool's server. The grant does not apply to any other origin.
     pub origin: ServerOrigin,
     /// Tool definition that the user saw. The grant does not apply to any other definition.
@@ -39,12 +39,12 @@ pub enum GrantScope {
     /// Any arguments.
     Any,
     /// Only these arguments, as normalized by [`GrantScope::exactly`].
-    Exactly(Raw),
+    Exactly(RawJson),
 }
 
 /// Lifetime of a grant.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Lifetime {
+pub enum GrantLifetime {
     /// For one call.
     Once,
     /// Until the program exits.
@@ -56,8 +56,8 @@ pub enum Lifetime {
 impl GrantScope {
     /// Creates a scope of exactly these arguments. Ignores the order of members and the escaping of strings. Arguments
     /// that cannot be decoded are compared as text.
-    pub fn exactly(arguments: &Raw) -> Self {
-        let canonical = Node::read(arguments.get()).map(|node| Raw::known(node.canonical()));
+    pub fn exactly(arguments: &RawJson) -> Self {
+        let canonical = Node::read(arguments.get()).map(|node| RawJson::known(node.canonical()));
         Self::Exactly(canonical.unwrap_or_else(|| arguments.clone()))
     }
 }
@@ -66,11 +66,11 @@ impl Grant {
     /// Returns the equivalent rule, to be written to the user's file.
     ///
     /// # Errors
-    /// Returns [`NoRule`] if no rule expresses the grant.
-    pub fn as_rule(&self, servers: &[ServerName]) -> Result<Rule, NoRule> {
+    /// Returns [`RuleWriteError`] if no rule expresses the grant.
+    pub fn as_rule(&self, servers: &[ServerName]) -> Result<Rule, RuleWriteError> {
         match self.arguments {
             GrantScope::Any => Rule::naming(&self.tool, Action::Allow, servers)?.of_origin(&self.origin),
-            GrantScope::Exactly(_) => Err(NoRule::Arguments),
+            GrantScope::Exactly(_) => Err(RuleWriteError::Arguments),
         }
     }
 
@@ -81,11 +81,11 @@ impl Grant {
 
 /// The grants of one run of the program. Only tools of servers have grants.
 #[derive(Debug, Clone, Default)]
-pub struct Grants {
+pub struct GrantSet {
     servers: HashMap<ServerName, HashMap<Arc<str>, Vec<Grant>>>,
 }
 
-impl Grants {
+impl GrantSet {
     /// Adds a grant. Ignores it if too many tools of the server already have grants. The user is then asked again.
     pub fn add(&mut self, grant: Grant) {
         let tools = self.servers.entry(grant.tool.server.clone()).or_default();
@@ -100,14 +100,14 @@ impl Grants {
     }
 
     /// Returns the lifetime of the grant that covers an attempt. If there are several, the longest lifetime.
-    pub fn covers(&self, attempt: &Attempt<'_>, definition: &Fingerprint, now: Instant) -> Option<Lifetime> {
+    pub fn covers(&self, attempt: &Attempt<'_>, definition: &Fingerprint, now: Instant) -> Option<GrantLifetime> {
         Some(self.find(attempt, definition, now)?.1)
     }
 
-    /// Like [`Grants::covers`], for a call that is made now. Uses up a grant for one call.
-    pub fn spend(&mut self, attempt: &Attempt<'_>, definition: &Fingerprint, now: Instant) -> Option<Lifetime> {
+    /// Like [`GrantSet::covers`], for a call that is made now. Uses up a grant for one call.
+    pub fn spend(&mut self, attempt: &Attempt<'_>, definition: &Fingerprint, now: Instant) -> Option<GrantLifetime> {
         let (at, lifetime) = self.find(attempt, definition, now)?;
-        if lifetime == Lifetime::Once
+        if lifetime == GrantLifetime::Once
             && let Some(list) = self.list_mut(attempt)
         {
             list.remove(at);
@@ -117,13 +117,13 @@ impl Grants {
 
     /// Forgets the grants for one call of a server. A restarted server may differ from the one that the user saw.
     pub fn forget_once(&mut self, server: &ServerName) {
-        self.retain(server, |grant| grant.lifetime != Lifetime::Once);
+        self.retain(server, |grant| grant.lifetime != GrantLifetime::Once);
     }
 
     /// Forgets the permanent grants. For use once they are stored as rules.
     pub fn forget_always(&mut self) {
         let tools = self.servers.values_mut().flat_map(HashMap::values_mut);
-        tools.for_each(|grants| grants.retain(|grant| grant.lifetime != Lifetime::Always));
+        tools.for_each(|grants| grants.retain(|grant| grant.lifetime != GrantLifetime::Always));
     }
 
     /// Forgets all grants of a server.
@@ -137,7 +137,7 @@ impl Grants {
         tools.retain(|_, list| !list.is_empty());
     }
 
-    fn find(&self, attempt: &Attempt<'_>, definition: &Fingerprint, now: Instant) -> Option<(usize, Lifetime)> {
+    fn find(&self, attempt: &Attempt<'_>, definition: &Fingerprint, now: Instant) -> Option<(usize, GrantLifetime)> {
         let list = self.servers.get(attempt.server?)?.get(attempt.tool)?;
         // Computed at most once, and only if a grant is limited to certain arguments.
         let exactly = LazyCell::new(|| GrantScope::exactly(attempt.arguments));
@@ -145,9 +145,9 @@ impl Grants {
         let holds = |grant: &Grant| grant.origin == *attempt.origin && grant.holds(definition, now);
         let holding = list.iter().enumerate().filter(|(_, grant)| holds(grant) && fits(grant));
         holding.map(|(at, grant)| (at, grant.lifetime)).max_by_key(|(_, lifetime)| match lifetime {
-            Lifetime::Once => 0,
-            Lifetime::Session => 1,
-            Lifetime::Always => 2,
+            GrantLifetime::Once => 0,
+            GrantLifetime::Session => 1,
+            GrantLifetime::Always => 2,
         })
     }
 
@@ -167,13 +167,13 @@ mod tests {
         ServerName::new("git").unwrap()
     }
 
-    fn grant(arguments: GrantScope, lifetime: Lifetime) -> Grant {
+    fn grant(arguments: GrantScope, lifetime: GrantLifetime) -> Grant {
         let (tool, origin) = (ToolId::new(&server(), "push"), ServerOrigin::User);
         Grant { tool, origin, arguments, lifetime, definition: SEEN, until: None }
     }
 
-    fn raw(text: &str) -> Raw {
-        Raw::parse(text.to_owned()).unwrap()
+    fn raw(text: &str) -> RawJson {
+        RawJson::parse(text.to_owned()).unwrap()
     }
 
     #[test]
@@ -189,8 +189,8 @@ mod tests {
             (r#"{"a":1,"a":2}"#, r#"{"a":2}"#, false),
             ("{}", "[]", false),
         ] {
-            let mut grants = Grants::default();
-            grants.add(grant(GrantScope::exactly(&raw(granted)), Lifetime::Session));
+            let mut grants = GrantSet::default();
+            grants.add(grant(GrantScope::exactly(&raw(granted)), GrantLifetime::Session));
             let arguments = raw(attempted);
             let found = grants.covers(&Attempt::mcp(&server, "push", &arguments), &SEEN, now);
             assert_eq!(found.is_some(), expected, "{granted} {attempted}");
@@ -201,33 +201,33 @@ mod tests {
     fn a_grant_holds_as_long_as_it_says_and_for_nothing_else() {
         let (server, now, arguments) = (server(), Instant::now(), raw("{}"));
         let attempt = Attempt::mcp(&server, "push", &arguments);
-        let mut grants = Grants::default();
-        grants.add(grant(GrantScope::Any, Lifetime::Once));
+        let mut grants = GrantSet::default();
+        grants.add(grant(GrantScope::Any, GrantLifetime::Once));
         assert_eq!(grants.covers(&attempt, &Fingerprint([2; 32]), now), None);
         assert_eq!(grants.covers(&Attempt::mcp(&server, "Push", &arguments), &SEEN, now), None);
         assert_eq!(grants.covers(&Attempt { server: None, ..attempt }, &SEEN, now), None);
-        assert_eq!(grants.spend(&attempt, &SEEN, now), Some(Lifetime::Once));
+        assert_eq!(grants.spend(&attempt, &SEEN, now), Some(GrantLifetime::Once));
         assert_eq!(grants.spend(&attempt, &SEEN, now), None);
 
         let minutes = |count: u64| now + Duration::from_secs(60 * count);
-        grants.add(Grant { until: Some(minutes(5)), ..grant(GrantScope::Any, Lifetime::Once) });
-        assert_eq!(grants.covers(&attempt, &SEEN, minutes(4)), Some(Lifetime::Once));
+        grants.add(Grant { until: Some(minutes(5)), ..grant(GrantScope::Any, GrantLifetime::Once) });
+        assert_eq!(grants.covers(&attempt, &SEEN, minutes(4)), Some(GrantLifetime::Once));
         assert_eq!(grants.covers(&attempt, &SEEN, minutes(5)), None);
 
-        grants.add(grant(GrantScope::Any, Lifetime::Session));
-        assert_eq!(grants.spend(&attempt, &SEEN, now), Some(Lifetime::Session));
+        grants.add(grant(GrantScope::Any, GrantLifetime::Session));
+        assert_eq!(grants.spend(&attempt, &SEEN, now), Some(GrantLifetime::Session));
         grants.forget_once(&server);
-        assert_eq!(grants.spend(&attempt, &SEEN, now), Some(Lifetime::Session));
+        assert_eq!(grants.spend(&attempt, &SEEN, now), Some(GrantLifetime::Session));
         grants.forget(&server);
         assert_eq!(grants.spend(&attempt, &SEEN, now), None);
     }
 
     #[test]
     fn only_a_grant_for_any_arguments_is_a_rule() {
-        let always = grant(GrantScope::Any, Lifetime::Always);
+        let always = grant(GrantScope::Any, GrantLifetime::Always);
         let rule = Rule::new("mcp__git__push", Action::Allow);
         assert_eq!(always.as_rule(&[server()]), Ok(rule));
-        let exact = grant(GrantScope::exactly(&raw("{}")), Lifetime::Always);
-        assert_eq!(exact.as_rule(&[server()]), Err(NoRule::Arguments));
+        let exact = grant(GrantScope::exactly(&raw("{}")), GrantLifetime::Always);
+        assert_eq!(exact.as_rule(&[server()]), Err(RuleWriteError::Arguments));
     }
 }

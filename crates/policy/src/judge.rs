@@ -3,24 +3,24 @@
 use std::sync::Arc;
 use std::time::Instant;
 
-use crate::{Attempt, AttemptKind, Decision, Fingerprint, Grants, PinState, Pins, Policy, Reason, Verdict};
+use crate::{Attempt, AttemptKind, Decision, Fingerprint, GrantSet, PinSet, PinState, Policy, Reason, Verdict};
 
 /// Rules, grants and pins at one moment.
 #[derive(Debug)]
-pub struct Judge<'a> {
+pub struct PermissionEvaluator<'a> {
     /// Compiled rules.
     pub policy: &'a Policy,
     /// Permissions granted by the user.
-    pub grants: &'a mut Grants,
+    pub grants: &'a mut GrantSet,
     /// Approved tool definitions.
-    pub pins: &'a Pins,
+    pub pins: &'a PinSet,
     /// Current time.
     pub now: Instant,
 }
 
 /// The decision about an attempt.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Judgement {
+pub enum CallDecision {
     /// The call is made.
     Allow {
         /// Reason for the decision.
@@ -42,42 +42,42 @@ pub enum Judgement {
     },
 }
 
-impl Judge<'_> {
+impl PermissionEvaluator<'_> {
     /// Decides about a call of a tool with this definition. A tool that belongs to no server has no definition.
     ///
     /// Checks in this order: a deny of the policy is final. A definition that differs from every approved one results
     /// in an ask, even if the policy allows the call or a grant covers it. An allow of the policy stands. A grant turns
     /// an ask of the policy into an allow. A grant for one call is used up by the decision that relies on it.
-    pub fn judge(&mut self, attempt: &Attempt<'_>, definition: Option<&Fingerprint>) -> Judgement {
+    pub fn judge(&mut self, attempt: &Attempt<'_>, definition: Option<&Fingerprint>) -> CallDecision {
         let Decision { verdict, reason: why } = self.policy.decide(attempt);
         if verdict == Verdict::Deny {
-            return Judgement::Deny { why };
+            return CallDecision::Deny { why };
         }
         let (Some(server), Some(definition)) = (attempt.server, definition) else {
             return undescribed(attempt, verdict, why);
         };
         let first_seen = match self.pins.state((attempt.origin, server), attempt.tool, definition) {
-            PinState::Changed { approved } => return Judgement::Ask { why, changed: Some(approved) },
+            PinState::Changed { approved } => return CallDecision::Ask { why, changed: Some(approved) },
             PinState::New => true,
             PinState::Known => false,
         };
         if verdict == Verdict::Allow {
-            return Judgement::Allow { why, first_seen };
+            return CallDecision::Allow { why, first_seen };
         }
         match self.grants.spend(attempt, definition, self.now) {
-            Some(lifetime) => Judgement::Allow { why: Reason::Grant(lifetime), first_seen },
-            None => Judgement::Ask { why, changed: None },
+            Some(lifetime) => CallDecision::Allow { why: Reason::Grant(lifetime), first_seen },
+            None => CallDecision::Ask { why, changed: None },
         }
     }
 }
 
 /// Decides without a definition. Changes cannot be detected then, which matters only for calls of a server's tools.
-fn undescribed(attempt: &Attempt<'_>, verdict: Verdict, why: Reason) -> Judgement {
+fn undescribed(attempt: &Attempt<'_>, verdict: Verdict, why: Reason) -> CallDecision {
     match verdict {
         Verdict::Allow if attempt.server.is_none() || attempt.kind == AttemptKind::Access => {
-            Judgement::Allow { why, first_seen: false }
+            CallDecision::Allow { why, first_seen: false }
         }
-        Verdict::Allow => Judgement::Ask { why: Reason::Undescribed, changed: None },
-        Verdict::Ask | Verdict::Deny => Judgement::Ask { why, changed: None },
+        Verdict::Allow => CallDecision::Ask { why: Reason::Undescribed, changed: None },
+        Verdict::Ask | Verdict::Deny => CallDecision::Ask { why, changed: None },
     }
 }

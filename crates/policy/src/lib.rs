@@ -1,7 +1,7 @@
 //! Permission decisions (allow, ask or deny): pure functions over rules and grants.
 //!
-//! [`Rule`]s are stored in files, and [`Policy`] is a compiled set of them. [`Grants`] are remembered answers of the
-//! user, [`Pins`] the approved tool definitions. [`Judge`] evaluates all of them in the required order. This crate does
+//! [`Rule`]s are stored in files, and [`Policy`] is a compiled set of them. [`GrantSet`] are remembered answers of the
+//! user, [`PinSet`] the approved tool definitions. [`PermissionEvaluator`] evaluates all of them in the required order. This crate does
 //! no I/O, reads no clock and does not prompt.
 
 #![forbid(unsafe_code)]
@@ -29,11 +29,11 @@ mod shape;
 mod target;
 
 pub use attempt::{Attempt, AttemptKind, Decision, Reason, Risk, Verdict};
-pub use difference::{Change, ChangeKind, Difference, difference};
-pub use grant::{Grant, GrantScope, Grants, Lifetime};
-pub use judge::{Judge, Judgement};
-pub use pin::{PinState, Pins, PinsFull};
+pub use difference::{Change, DefinitionChangeKind, DefinitionDiff, difference};
+pub use grant::{Grant, GrantLifetime, GrantScope, GrantSet};
+pub use judge::{CallDecision, PermissionEvaluator};
+pub use pin::{PinLimitReached, PinSet, PinState};
 pub use policy::Policy;
-pub use problem::{Problem, ProblemKind};
-pub use rule::{Action, NoRule, Rule, RuleOrigin, SourcedRule, Standing};
+pub use problem::{Problem, RuleProblemKind};
+pub use rule::{Action, Rule, RuleOrigin, RuleWriteError, SourcedRule, Standing};
 pub use wharf_spec::Fingerprint;

@@ -10,7 +10,7 @@ use wharf_spec::Glob;
 use crate::argument::Node;
 use crate::fold::{fold, same_key};
 use crate::number::spellings;
-use crate::problem::ProblemKind;
+use crate::problem::RuleProblemKind;
 
 /// Maximum bytes of a pattern. Bounds the cost of matching, which is at most this times the length of a value.
 const LONGEST: usize = 1024;
@@ -18,14 +18,14 @@ const LONGEST: usize = 1024;
 /// A pattern for arguments.
 #[derive(Debug, Clone)]
 pub(crate) struct Pattern {
-    keyed: Option<Keyed>,
+    keyed: Option<KeyedPattern>,
     /// The whole text as a pattern for any value. Applies if there is no key. Strict rules apply it in addition to the
     /// key.
     whole: Value,
 }
 
 #[derive(Debug, Clone)]
-struct Keyed {
+struct KeyedPattern {
     path: Vec<String>,
     value: Value,
 }
@@ -39,18 +39,18 @@ struct Value {
 
 impl Pattern {
     /// Parses a pattern. The text before the first `=` is a key if it has the form of one.
-    pub fn parse(text: &str) -> Result<Self, ProblemKind> {
+    pub fn parse(text: &str) -> Result<Self, RuleProblemKind> {
         if text.is_empty() {
-            return Err(ProblemKind::BadPattern("the pattern is empty"));
+            return Err(RuleProblemKind::BadPattern("the pattern is empty"));
         }
         if text.len() > LONGEST {
-            return Err(ProblemKind::BadPattern("the pattern is too long"));
+            return Err(RuleProblemKind::BadPattern("the pattern is too long"));
         }
         let keyed = match key(text) {
             Some((path, _)) if path.iter().any(String::is_empty) => {
-                return Err(ProblemKind::BadPattern("the pattern has an empty key before `=`"));
+                return Err(RuleProblemKind::BadPattern("the pattern has an empty key before `=`"));
             }
-            Some((path, value)) => Some(Keyed { path, value: Value::new(value) }),
+            Some((path, value)) => Some(KeyedPattern { path, value: Value::new(value) }),
             None => None,
         };
         Ok(Self { keyed, whole: Value::new(text) })
@@ -68,7 +68,7 @@ impl Pattern {
 
     /// Reports whether the selected values exist and all match, as an allow rule requires.
     pub fn admits(&self, arguments: &Node<'_>) -> bool {
-        let Some(Keyed { path, value }) = &self.keyed else {
+        let Some(KeyedPattern { path, value }) = &self.keyed else {
             return all(arguments, &|text| self.whole.glob.matches(text));
         };
         let chosen = chosen(arguments, path);
@@ -79,7 +79,7 @@ impl Pattern {
     /// Returns the number of literal characters.
     pub fn literals(&self) -> usize {
         match &self.keyed {
-            Some(Keyed { path, value }) => {
+            Some(KeyedPattern { path, value }) => {
                 path.iter().map(|key| key.chars().count()).sum::<usize>() + value.glob.literals()
             }
             None => self.whole.glob.literals(),
@@ -87,7 +87,7 @@ impl Pattern {
     }
 
     fn some(&self, arguments: &Node<'_>, matches: impl Fn(&Value, &str) -> bool) -> bool {
-        let by_key = self.keyed.as_ref().is_some_and(|Keyed { path, value }| {
+        let by_key = self.keyed.as_ref().is_some_and(|KeyedPattern { path, value }| {
             chosen(arguments, path).iter().any(|choice| any(choice.node, &|text| matches(value, text)))
         });
         by_key || any(arguments, &|text| matches(&self.whole, text))

@@ -5,7 +5,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
-use wharf_spec::{BadServerName, ServerName, ServerOrigin, ToolId};
+use wharf_spec::{InvalidServerName, ServerName, ServerOrigin, ToolId};
 
 use crate::Fingerprint;
 
@@ -23,7 +23,7 @@ const LONGEST: usize = 128 << 10;
 /// `schema: 2` if any of the servers is not the user's own.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(into = "Document", try_from = "Document")]
-pub struct Pins {
+pub struct PinSet {
     origins: HashMap<ServerOrigin, Servers>,
 }
 
@@ -55,9 +55,9 @@ pub enum PinState {
 /// as new.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("`{0}` has more than {MOST_TOOLS} approved tools")]
-pub struct PinsFull(pub ServerName);
+pub struct PinLimitReached(pub ServerName);
 
-impl Pins {
+impl PinSet {
     /// Returns the approval state of a tool definition.
     pub fn state(
         &self,
@@ -73,7 +73,7 @@ impl Pins {
         }
     }
 
-    /// Like [`Pins::state`], with a [`ToolId`].
+    /// Like [`PinSet::state`], with a [`ToolId`].
     pub fn standing(&self, origin: &ServerOrigin, tool: &ToolId, definition: &Fingerprint) -> PinState {
         self.state((origin, &tool.server), &tool.tool, definition)
     }
@@ -81,16 +81,16 @@ impl Pins {
     /// Records the approval of a definition. Earlier approvals of the tool remain valid.
     ///
     /// # Errors
-    /// Returns [`PinsFull`] if the server already has the maximum number of approved tools.
+    /// Returns [`PinLimitReached`] if the server already has the maximum number of approved tools.
     pub fn approve(
         &mut self,
         (origin, tool): (ServerOrigin, ToolId),
         fingerprint: Fingerprint,
         definition: &str,
-    ) -> Result<(), PinsFull> {
+    ) -> Result<(), PinLimitReached> {
         let tools = self.origins.entry(origin).or_default().entry(tool.server.clone()).or_default();
         if tools.len() >= MOST_TOOLS && !tools.contains_key(&tool.tool) {
-            return Err(PinsFull(tool.server));
+            return Err(PinLimitReached(tool.server));
         }
         let kept: Arc<str> = if definition.len() <= LONGEST { definition.into() } else { "".into() };
         let pin = tools.entry(tool.tool).or_insert_with(|| Pin { definition: kept.clone(), fingerprints: Vec::new() });
@@ -151,13 +151,13 @@ impl Pin {
 struct Document {
     schema: u32,
     /// The user's own servers.
-    servers: ServerEntries,
+    servers: ServerPinEntries,
     /// Servers of other origins, by path of the defining file.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
-    files: BTreeMap<String, ServerEntries>,
+    files: BTreeMap<String, ServerPinEntries>,
 }
 
-type ServerEntries = BTreeMap<String, BTreeMap<String, Entry>>;
+type ServerPinEntries = BTreeMap<String, BTreeMap<String, Entry>>;
 
 #[derive(Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -168,15 +168,15 @@ struct Entry {
 
 /// Error for an invalid pin document.
 #[derive(Debug, thiserror::Error)]
-enum BadDocument {
+enum InvalidPinDocument {
     #[error("schema {0} is not {SCHEMA} or {SCHEMA_WITH_FILES}")]
     Schema(u32),
     #[error(transparent)]
-    Server(#[from] BadServerName),
+    Server(#[from] InvalidServerName),
 }
 
-impl From<Pins> for Document {
-    fn from(pins: Pins) -> Self {
+impl From<PinSet> for Document {
+    fn from(pins: PinSet) -> Self {
         let mut document = Self { schema: SCHEMA, servers: BTreeMap::new(), files: BTreeMap::new() };
         for (origin, servers) in pins.origins {
             match origin.file().map(Path::to_str) {
@@ -193,7 +193,7 @@ impl From<Pins> for Document {
     }
 }
 
-fn entries(servers: Servers) -> ServerEntries {
+fn entries(servers: Servers) -> ServerPinEntries {
     let entry = |(tool, pin): (Arc<str>, Pin)| {
         (tool.to_string(), Entry { definition: pin.definition.to_string(), fingerprints: pin.fingerprints })
     };
@@ -201,12 +201,12 @@ fn entries(servers: Servers) -> ServerEntries {
     servers.into_iter().map(|(server, list)| (server.to_string(), tools(list))).collect()
 }
 
-impl TryFrom<Document> for Pins {
-    type Error = BadDocument;
+impl TryFrom<Document> for PinSet {
+    type Error = InvalidPinDocument;
 
-    fn try_from(document: Document) -> Result<Self, BadDocument> {
+    fn try_from(document: Document) -> Result<Self, InvalidPinDocument> {
         if !(SCHEMA..=SCHEMA_WITH_FILES).contains(&document.schema) {
-            return Err(BadDocument::Schema(document.schema));
+            return Err(InvalidPinDocument::Schema(document.schema));
         }
         let mut origins = HashMap::from([(ServerOrigin::User, servers(document.servers)?)]);
         for (file, entries) in document.files {
@@ -217,7 +217,7 @@ impl TryFrom<Document> for Pins {
     }
 }
 
-fn servers(entries: ServerEntries) -> Result<Servers, BadServerName> {
+fn servers(entries: ServerPinEntries) -> Result<Servers, InvalidServerName> {
     let pin = |(tool, entry): (String, Entry)| {
         (tool.into(), Pin { definition: entry.definition.into(), fingerprints: entry.fingerprints })
     };
@@ -247,7 +247,7 @@ mod tests {
 
     #[test]
     fn what_was_approved_stays_known() {
-        let mut pins = Pins::default();
+        let mut pins = PinSet::default();
         assert_eq!(pins.standing(USER, &tool("a"), &print(1)), PinState::New);
         pins.approve((ServerOrigin::User, tool("a")), print(1), "one").unwrap();
         assert_eq!(pins.standing(USER, &tool("a"), &print(1)), PinState::Known);
@@ -262,7 +262,7 @@ mod tests {
 
     #[test]
     fn what_is_kept_is_bounded_and_nothing_passes_for_new() {
-        let mut pins = Pins::default();
+        let mut pins = PinSet::default();
         for byte in 0..=8 {
             pins.approve((ServerOrigin::User, tool("a")), print(byte), "x").unwrap();
         }
@@ -273,14 +273,14 @@ mod tests {
         for n in 1..MOST_TOOLS {
             pins.approve((ServerOrigin::User, tool(&n.to_string())), print(1), "").unwrap();
         }
-        assert_eq!(pins.approve((ServerOrigin::User, tool("b")), print(1), ""), Err(PinsFull(tool("b").server)));
+        assert_eq!(pins.approve((ServerOrigin::User, tool("b")), print(1), ""), Err(PinLimitReached(tool("b").server)));
         assert_eq!(pins.approve((ServerOrigin::User, tool("a")), print(1), ""), Ok(()));
         assert_eq!(pins.standing(USER, &tool("1"), &print(2)), changed(""));
     }
 
     #[test]
     fn what_two_have_approved_is_known_to_both() {
-        let (mut ours, mut theirs) = (Pins::default(), Pins::default());
+        let (mut ours, mut theirs) = (PinSet::default(), PinSet::default());
         ours.approve((ServerOrigin::User, tool("a")), print(1), "ours").unwrap();
         theirs.approve((ServerOrigin::User, tool("a")), print(1), "theirs").unwrap();
         theirs.approve((ServerOrigin::User, tool("a")), print(2), "theirs").unwrap();
@@ -306,14 +306,14 @@ mod tests {
 
     #[test]
     fn pins_are_a_document() {
-        let mut pins = Pins::default();
+        let mut pins = PinSet::default();
         pins.approve((ServerOrigin::User, tool("a")), print(0xab), "{}").unwrap();
         let text = serde_json::to_string(&pins).unwrap();
         let hex = "ab".repeat(32);
         let expected =
             format!(r#"{{"schema":1,"servers":{{"git":{{"a":{{"definition":"{{}}","fingerprints":["{hex}"]}}}}}}}}"#);
         assert_eq!(text, expected);
-        assert_eq!(serde_json::from_str::<Pins>(&text).unwrap(), pins);
+        assert_eq!(serde_json::from_str::<PinSet>(&text).unwrap(), pins);
         for bad in [
             text.replace("\"schema\":1", "\"schema\":3"),
             text.replace("git", "g t"),
@@ -321,22 +321,22 @@ mod tests {
             text.replace("definition", "definitions"),
             "{}".to_owned(),
         ] {
-            assert!(serde_json::from_str::<Pins>(&bad).is_err(), "{bad}");
+            assert!(serde_json::from_str::<PinSet>(&bad).is_err(), "{bad}");
         }
     }
 
     #[test]
     fn a_pin_holds_where_its_server_is_defined() {
         let file = |path: &str| ServerOrigin::File(Arc::from(Path::new(path)));
-        let mut pins = Pins::default();
+        let mut pins = PinSet::default();
         pins.approve((ServerOrigin::User, tool("a")), print(1), "own").unwrap();
         pins.approve((file("/p/.mcp.json"), tool("a")), print(2), "project").unwrap();
         let text = serde_json::to_string(&pins).unwrap();
         assert!(text.starts_with(r#"{"schema":2,"servers":{"git":"#), "{text}");
         assert!(text.contains(r#""files":{"/p/.mcp.json":{"git":"#), "{text}");
-        let read: Pins = serde_json::from_str(&text).unwrap();
+        let read: PinSet = serde_json::from_str(&text).unwrap();
         assert_eq!(read, pins);
-        let mut merged = Pins::default();
+        let mut merged = PinSet::default();
         merged.merge(&read);
         for (origin, byte, expected) in [
             (ServerOrigin::User, 1, PinState::Known),

@@ -8,13 +8,13 @@ use std::sync::Arc;
 use wharf_spec::{ServerName, ServerOrigin, ToolId};
 
 use crate::argument::Arguments;
-use crate::clause::Clause;
+use crate::clause::RuleClause;
 use crate::fold::with_folded;
 use crate::pattern::Pattern;
 use crate::shape::{covers, rests};
 use crate::target::{Reading, Target, admitted};
 use crate::{
-    Action, Attempt, AttemptKind, Decision, Problem, ProblemKind, Reason, Risk, SourcedRule, Standing, Verdict,
+    Action, Attempt, AttemptKind, Decision, Problem, Reason, Risk, RuleProblemKind, SourcedRule, Standing, Verdict,
 };
 
 /// A set of rules, compiled for the configured servers.
@@ -25,8 +25,8 @@ use crate::{
 #[derive(Debug, Default)]
 pub struct Policy {
     rules: Vec<Compiled>,
-    servers: HashMap<ServerName, Vec<Arc<Clause>>>,
-    plain: Vec<Arc<Clause>>,
+    servers: HashMap<ServerName, Vec<Arc<RuleClause>>>,
+    plain: Vec<Arc<RuleClause>>,
     problems: Vec<Problem>,
     /// Unreadable rules of a project.
     doubts: Vec<Arc<SourcedRule>>,
@@ -50,7 +50,7 @@ impl Policy {
         }
         policy.report_idle(servers);
         policy.problems.sort_by_key(|problem| problem.index);
-        let doubts = || policy.doubts.iter().map(|rule| Clause::in_doubt(rule));
+        let doubts = || policy.doubts.iter().map(|rule| RuleClause::in_doubt(rule));
         let clauses_for =
             |server| sorted(policy.rules.iter().flat_map(|rule| rule.clauses_for(server)).chain(doubts()));
         policy.servers = servers.iter().map(|server| (server.clone(), clauses_for(server))).collect();
@@ -74,7 +74,7 @@ impl Policy {
             (Some(server), AttemptKind::Access) => {
                 let denies = self.whole_denies(server);
                 let mut clauses: Vec<_> = denies.into_iter().chain(self.plain.iter().cloned()).collect();
-                Clause::sort(&mut clauses);
+                RuleClause::sort(&mut clauses);
                 decide_by(&clauses, attempt)
             }
         }
@@ -87,12 +87,12 @@ impl Policy {
     }
 
     /// Returns the denies that apply to every tool of a server.
-    fn whole_denies(&self, server: &ServerName) -> Vec<Arc<Clause>> {
-        let is_whole = |clause: &&Arc<Clause>| clause.action() == Action::Deny && clause.names_every_tool();
+    fn whole_denies(&self, server: &ServerName) -> Vec<Arc<RuleClause>> {
+        let is_whole = |clause: &&Arc<RuleClause>| clause.action() == Action::Deny && clause.names_every_tool();
         self.clauses_of(server).iter().filter(is_whole).cloned().collect()
     }
 
-    fn clauses_of(&self, server: &ServerName) -> Cow<'_, [Arc<Clause>]> {
+    fn clauses_of(&self, server: &ServerName) -> Cow<'_, [Arc<RuleClause>]> {
         match self.servers.get(server) {
             Some(clauses) => Cow::Borrowed(clauses),
             None => Cow::Owned(self.strict_clauses_for(server)),
@@ -112,7 +112,7 @@ impl Policy {
         let mut idle: Vec<&Compiled> = self.rules.iter().filter(|rule| matches!(rule.target, Target::Mcp(_))).collect();
         idle.retain(|rule| !self.problems.iter().any(|problem| problem.index == rule.index));
         idle.retain(|rule| !tools.iter().any(|tool| rule.names(tool)));
-        idle.into_iter().map(|rule| rule.problem(ProblemKind::NoTool)).collect()
+        idle.into_iter().map(|rule| rule.problem(RuleProblemKind::NoTool)).collect()
     }
 
     fn add(&mut self, index: usize, rule: Arc<SourcedRule>, servers: &[ServerName]) {
@@ -121,7 +121,8 @@ impl Policy {
         self.problems.extend(found.iter().map(|kind| compiled.problem(kind.clone())));
         if found.iter().all(|kind| compiled.survives(kind)) {
             self.rules.push(compiled);
-        } else if compiled.rule.origin.standing == Standing::Project && found.iter().any(ProblemKind::is_unreadable) {
+        } else if compiled.rule.origin.standing == Standing::Project && found.iter().any(RuleProblemKind::is_unreadable)
+        {
             self.doubts.push(compiled.rule);
         }
     }
@@ -134,10 +135,10 @@ impl Policy {
                 Target::Mcp(readings)
                     if rule.rule.rule.defined_in.is_none() && !readings.iter().any(|reading| reading.fits(servers)) =>
                 {
-                    ProblemKind::NoServer
+                    RuleProblemKind::NoServer
                 }
                 _ => match self.rules.iter().find(|other| other.goes_before(rule, servers)) {
-                    Some(other) => ProblemKind::Shadowed(other.rule.clone()),
+                    Some(other) => RuleProblemKind::Shadowed(other.rule.clone()),
                     None => continue,
                 },
             };
@@ -146,22 +147,22 @@ impl Policy {
     }
 
     /// Returns all clauses for a server except the allows.
-    fn strict_clauses_for(&self, server: &ServerName) -> Vec<Arc<Clause>> {
+    fn strict_clauses_for(&self, server: &ServerName) -> Vec<Arc<RuleClause>> {
         let strict = self.rules.iter().filter(|rule| rule.rule.rule.action != Action::Allow);
-        let doubts = self.doubts.iter().map(|rule| Clause::in_doubt(rule));
+        let doubts = self.doubts.iter().map(|rule| RuleClause::in_doubt(rule));
         sorted(strict.flat_map(|rule| rule.clauses_for(server)).chain(doubts))
     }
 }
 
-fn sorted(clauses: impl Iterator<Item = Clause>) -> Vec<Arc<Clause>> {
+fn sorted(clauses: impl Iterator<Item = RuleClause>) -> Vec<Arc<RuleClause>> {
     let mut list: Vec<_> = clauses.map(Arc::new).collect();
-    Clause::sort(&mut list);
+    RuleClause::sort(&mut list);
     list
 }
 
-fn decide_by(clauses: &[Arc<Clause>], attempt: &Attempt<'_>) -> Decision {
+fn decide_by(clauses: &[Arc<RuleClause>], attempt: &Attempt<'_>) -> Decision {
     let arguments = Arguments::new(attempt.arguments);
-    let holds = |clause: &&Arc<Clause>| clause.holds(attempt.tool, &arguments);
+    let holds = |clause: &&Arc<RuleClause>| clause.holds(attempt.tool, &arguments);
     let deciding = clauses.iter().filter(|clause| clause.reaches(attempt.origin)).find(holds);
     let (verdict, reason) = match deciding {
         Some(clause) => (verdict(clause.action()), Reason::Rule(clause.rule.clone())),
@@ -183,11 +184,11 @@ fn decide_by(clauses: &[Arc<Clause>], attempt: &Attempt<'_>) -> Decision {
 /// Returns a deny that an attempt avoids only by its spelling. If an allow rule names the tool exactly, the tool's name
 /// is not compared with lookalikes.
 fn near_deny<'c>(
-    clauses: &'c [Arc<Clause>],
-    deciding: Option<&Arc<Clause>>,
+    clauses: &'c [Arc<RuleClause>],
+    deciding: Option<&Arc<RuleClause>>,
     attempt: &Attempt<'_>,
     arguments: &Arguments<'_>,
-) -> Option<&'c Arc<Clause>> {
+) -> Option<&'c Arc<RuleClause>> {
     let Attempt { tool, origin, .. } = *attempt;
     let denies = clauses.iter().take_while(|clause| clause.action() == Action::Deny);
     let mut denies = denies.filter(|clause| clause.reaches(origin)).peekable();
@@ -208,14 +209,14 @@ fn verdict(action: Action) -> Verdict {
 
 impl Compiled {
     /// Parses the rule and returns its problems.
-    fn read(&mut self, servers: &[ServerName]) -> Vec<ProblemKind> {
+    fn read(&mut self, servers: &[ServerName]) -> Vec<RuleProblemKind> {
         match Target::parse(&self.rule.rule.tool) {
             Ok(target) => self.target = target,
             Err(kind) => return vec![kind],
         }
         let mut found = Vec::new();
         if self.rule.rule.defined_in.as_ref().is_some_and(|file| !Path::new(file).is_absolute()) {
-            found.push(ProblemKind::BadFile("`definedIn` is not an absolute path"));
+            found.push(RuleProblemKind::BadFile("`definedIn` is not an absolute path"));
         }
         match self.rule.rule.pattern.as_deref().map(Pattern::parse).transpose() {
             Ok(pattern) => self.pattern = pattern.map(Arc::new),
@@ -229,28 +230,28 @@ impl Compiled {
 
     /// Reports whether the rule applies despite this problem. Without its pattern a deny or ask is only stricter, but
     /// an allow would be wider.
-    fn survives(&self, kind: &ProblemKind) -> bool {
+    fn survives(&self, kind: &RuleProblemKind) -> bool {
         match kind {
-            ProblemKind::BadPattern(_) => self.rule.rule.action != Action::Allow,
-            ProblemKind::PlainAllow => true,
+            RuleProblemKind::BadPattern(_) => self.rule.rule.action != Action::Allow,
+            RuleProblemKind::PlainAllow => true,
             _ => false,
         }
     }
 
     /// Restricts an allow rule to one reading, or returns the problem that makes it invalid.
-    fn narrow(&mut self, servers: &[ServerName]) -> Option<ProblemKind> {
+    fn narrow(&mut self, servers: &[ServerName]) -> Option<RuleProblemKind> {
         if self.rule.origin.standing == Standing::Project {
-            return Some(ProblemKind::ProjectAllow);
+            return Some(RuleProblemKind::ProjectAllow);
         }
         match &self.target {
-            Target::Plain => (!rests(&self.rule.rule.tool, "mcp__").is_empty()).then_some(ProblemKind::PlainAllow),
+            Target::Plain => (!rests(&self.rule.rule.tool, "mcp__").is_empty()).then_some(RuleProblemKind::PlainAllow),
             Target::Mcp(readings) => match admitted(readings, servers).cloned() {
                 Ok(reading) => {
                     self.target = Target::Mcp(vec![reading]);
                     None
                 }
                 // The server is not configured here. The rule applies where the defining file is in use.
-                Err(ProblemKind::NoServer) if self.rule.rule.defined_in.is_some() => {
+                Err(RuleProblemKind::NoServer) if self.rule.rule.defined_in.is_some() => {
                     self.target = Target::Mcp(Vec::new());
                     None
                 }
@@ -261,24 +262,24 @@ impl Compiled {
 
     /// Returns the clauses of the rule for a server's tools. A deny or ask with a plain name also matches full tool
     /// names (`mcp__server__tool`), so that a deny of `*` denies all tools.
-    fn clauses_for(&self, server: &ServerName) -> Vec<Clause> {
+    fn clauses_for(&self, server: &ServerName) -> Vec<RuleClause> {
         match &self.target {
             Target::Mcp(readings) => {
                 let fitting = readings.iter().filter(|reading| reading.server.matches(server.as_str()));
-                fitting.map(|reading| Clause::new(&self.rule, reading, self.pattern.clone())).collect()
+                fitting.map(|reading| RuleClause::new(&self.rule, reading, self.pattern.clone())).collect()
             }
             Target::Plain if self.rule.rule.action == Action::Allow => Vec::new(),
             Target::Plain => {
                 let rests = rests(&self.rule.rule.tool, &format!("mcp__{server}__"));
-                rests.into_iter().map(|rest| Clause::plain(&self.rule, rest, self.pattern.clone())).collect()
+                rests.into_iter().map(|rest| RuleClause::plain(&self.rule, rest, self.pattern.clone())).collect()
             }
         }
     }
 
     /// Returns the clause of the rule for tools that belong to no server.
-    fn plain_clause(&self) -> Option<Clause> {
+    fn plain_clause(&self) -> Option<RuleClause> {
         let holds = matches!(self.target, Target::Plain) || self.rule.rule.action != Action::Allow;
-        holds.then(|| Clause::plain(&self.rule, &self.rule.rule.tool, self.pattern.clone()))
+        holds.then(|| RuleClause::plain(&self.rule, &self.rule.rule.tool, self.pattern.clone()))
     }
 
     /// Reports whether the rule applies to this tool, regardless of the arguments.
@@ -318,7 +319,7 @@ impl Compiled {
         }
     }
 
-    fn problem(&self, kind: ProblemKind) -> Problem {
+    fn problem(&self, kind: RuleProblemKind) -> Problem {
         Problem { index: self.index, rule: self.rule.clone(), kind }
     }
 }

@@ -13,13 +13,13 @@ pub struct Problem {
     /// The rule.
     pub rule: Arc<SourcedRule>,
     /// Kind of problem.
-    pub kind: ProblemKind,
+    pub kind: RuleProblemKind,
 }
 
 /// Kind of problem of a rule.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
-pub enum ProblemKind {
+pub enum RuleProblemKind {
     /// The tool name is invalid. The rule has no effect.
     BadName(&'static str),
     /// The file in `definedIn` is invalid. The rule has no effect.
@@ -53,7 +53,7 @@ impl Problem {
     }
 }
 
-impl ProblemKind {
+impl RuleProblemKind {
     /// Reports whether the rule cannot be interpreted as intended.
     pub(crate) fn is_unreadable(&self) -> bool {
         matches!(self, Self::BadName(_) | Self::BadFile(_) | Self::BadPattern(_))
@@ -66,7 +66,7 @@ impl fmt::Display for Problem {
     }
 }
 
-impl fmt::Display for ProblemKind {
+impl fmt::Display for RuleProblemKind {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::BadName(what) | Self::BadFile(what) | Self::BadPattern(what) => f.write_str(what),

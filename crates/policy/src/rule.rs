@@ -68,7 +68,7 @@ pub enum Standing {
 
 /// Reason for which a rule cannot be written.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-pub enum NoRule {
+pub enum RuleWriteError {
     /// No configured server has this name, so the rule's meaning is undefined.
     #[error("no server `{0}` is configured")]
     NoServer(ServerName),
@@ -96,8 +96,8 @@ impl Rule {
     }
 
     /// Restricts the rule to a server of this origin.
-    pub fn of_origin(self, origin: &ServerOrigin) -> Result<Self, NoRule> {
-        let text = |file: &std::path::Path| file.to_str().map(str::to_owned).ok_or(NoRule::Path);
+    pub fn of_origin(self, origin: &ServerOrigin) -> Result<Self, RuleWriteError> {
+        let text = |file: &std::path::Path| file.to_str().map(str::to_owned).ok_or(RuleWriteError::Path);
         Ok(Self { defined_in: origin.file().map(text).transpose()?, ..self })
     }
 
@@ -106,16 +106,16 @@ impl Rule {
     /// Escapes glob characters, and underscores that could be taken for the separator between server and tool.
     ///
     /// # Errors
-    /// Returns [`NoRule`] if the server is unknown, the name is too long, or the spelling is still ambiguous.
-    pub fn naming(tool: &ToolId, action: Action, servers: &[ServerName]) -> Result<Self, NoRule> {
+    /// Returns [`RuleWriteError`] if the server is unknown, the name is too long, or the spelling is still ambiguous.
+    pub fn naming(tool: &ToolId, action: Action, servers: &[ServerName]) -> Result<Self, RuleWriteError> {
         if !servers.contains(&tool.server) {
-            return Err(NoRule::NoServer(tool.server.clone()));
+            return Err(RuleWriteError::NoServer(tool.server.clone()));
         }
         let spelling = spelling(tool);
-        let Ok(Target::Mcp(readings)) = Target::parse(&spelling) else { return Err(NoRule::TooLong) };
+        let Ok(Target::Mcp(readings)) = Target::parse(&spelling) else { return Err(RuleWriteError::TooLong) };
         match admitted(&readings, servers) {
             Ok(reading) if reading.is_exactly(tool) => Ok(Self::new(spelling, action)),
-            _ => Err(NoRule::Ambiguous { spelling: Untrusted::new(spelling).shortened(SHOWN).to_string() }),
+            _ => Err(RuleWriteError::Ambiguous { spelling: Untrusted::new(spelling).shortened(SHOWN).to_string() }),
         }
     }
 }

@@ -2,7 +2,7 @@
 
 use wharf_spec::{Glob, ServerName, ToolId};
 
-use crate::problem::ProblemKind;
+use crate::problem::RuleProblemKind;
 use crate::shape::{Piece, covers, pieces};
 
 /// Prefix of all names of server tools in a rule.
@@ -39,28 +39,28 @@ pub(crate) enum Name {
 
 impl Target {
     /// Parses the tool name of a rule.
-    pub fn parse(text: &str) -> Result<Self, ProblemKind> {
+    pub fn parse(text: &str) -> Result<Self, RuleProblemKind> {
         if text.is_empty() {
-            return Err(ProblemKind::BadName("the name of the tool is empty"));
+            return Err(RuleProblemKind::BadName("the name of the tool is empty"));
         }
         if text.len() > LONGEST {
-            return Err(ProblemKind::BadName("the name of the tool is too long"));
+            return Err(RuleProblemKind::BadName("the name of the tool is too long"));
         }
         match text.strip_prefix(MCP) {
-            Some("") => Err(ProblemKind::BadName("no server is named after `mcp__`")),
+            Some("") => Err(RuleProblemKind::BadName("no server is named after `mcp__`")),
             Some(rest) => Ok(Self::Mcp(readings(rest))),
             None => plain(text),
         }
     }
 }
 
-fn plain(text: &str) -> Result<Target, ProblemKind> {
+fn plain(text: &str) -> Result<Target, RuleProblemKind> {
     let begins_alike = text.get(..MCP.len()).is_some_and(|start| start.eq_ignore_ascii_case(MCP));
     if begins_alike {
-        return Err(ProblemKind::BadName("tools of servers begin with a lower-case `mcp__`"));
+        return Err(RuleProblemKind::BadName("tools of servers begin with a lower-case `mcp__`"));
     }
     if text.contains(['(', ')']) {
-        return Err(ProblemKind::BadName("what a rule says of arguments stands in its `pattern`"));
+        return Err(RuleProblemKind::BadName("what a rule says of arguments stands in its `pattern`"));
     }
     Ok(Target::Plain)
 }
@@ -132,14 +132,14 @@ impl Reading {
 /// `a__b`.
 ///
 /// # Errors
-/// Returns [`ProblemKind::NoServer`] or [`ProblemKind::Ambiguous`] if there is no such reading.
-pub(crate) fn admitted<'a>(readings: &'a [Reading], servers: &[ServerName]) -> Result<&'a Reading, ProblemKind> {
+/// Returns [`RuleProblemKind::NoServer`] or [`RuleProblemKind::Ambiguous`] if there is no such reading.
+pub(crate) fn admitted<'a>(readings: &'a [Reading], servers: &[ServerName]) -> Result<&'a Reading, RuleProblemKind> {
     let fitting: Vec<&Reading> = readings.iter().filter(|reading| reading.fits(servers)).collect();
     if fitting.iter().all(|reading| reading.crossing) {
-        return Err(ProblemKind::NoServer);
+        return Err(RuleProblemKind::NoServer);
     }
     let holds_all = |one: &&&Reading| fitting.iter().all(|other| one.covers_on(other, servers));
-    fitting.iter().filter(|reading| !reading.crossing).find(holds_all).copied().ok_or(ProblemKind::Ambiguous)
+    fitting.iter().filter(|reading| !reading.crossing).find(holds_all).copied().ok_or(RuleProblemKind::Ambiguous)
 }
 
 impl Name {
@@ -220,15 +220,15 @@ mod tests {
         for (text, configured, expected) in [
             ("mcp__a__b", &["a"][..], Ok("a / b")),
             ("mcp__a__b", &["a__b"], Ok("a__b / *")),
-            ("mcp__a__b", &["a", "a__b"], Err(ProblemKind::Ambiguous)),
-            ("mcp__a__*", &["a", "a__b"], Err(ProblemKind::Ambiguous)),
-            ("mcp__a__*", &["a__b"], Err(ProblemKind::NoServer)),
-            ("mcp__a__b", &["c"], Err(ProblemKind::NoServer)),
+            ("mcp__a__b", &["a", "a__b"], Err(RuleProblemKind::Ambiguous)),
+            ("mcp__a__*", &["a", "a__b"], Err(RuleProblemKind::Ambiguous)),
+            ("mcp__a__*", &["a__b"], Err(RuleProblemKind::NoServer)),
+            ("mcp__a__b", &["c"], Err(RuleProblemKind::NoServer)),
             ("mcp__*", &["a", "a__b", "c"], Ok("* / *")),
             ("mcp__*__*", &["a", "a__b", "c"], Ok("* / *")),
             ("mcp__*__x", &["a", "b"], Ok("* / x")),
-            ("mcp__*__x", &["a", "b__x"], Err(ProblemKind::Ambiguous)),
-            ("mcp__A", &["a"], Err(ProblemKind::NoServer)),
+            ("mcp__*__x", &["a", "b__x"], Err(RuleProblemKind::Ambiguous)),
+            ("mcp__A", &["a"], Err(RuleProblemKind::NoServer)),
         ] {
             let servers: Vec<_> = configured.iter().map(|name| ServerName::new(name).unwrap()).collect();
             let Ok(Target::Mcp(readings)) = Target::parse(text) else { panic!("{text}") };

@@ -12,11 +12,11 @@ use wharf_terminal::table::wrap;
 
 /// Failed servers that the user has been notified about.
 #[derive(Default)]
-pub struct Announced(HashMap<String, Heeded>);
+pub struct Announced(HashMap<String, NoticeState>);
 
 /// State of a server's failure notice.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Heeded {
+enum NoticeState {
     Told,
     /// The server's configuration changed after the notice.
     Outdated,
@@ -92,13 +92,13 @@ impl Announced {
     fn outdate(&mut self, changes: &Reloaded) {
         self.0.retain(|server, _| !changes.removed.contains(server));
         for server in changes.added.iter().chain(&changes.changed) {
-            self.0.entry(server.clone()).and_modify(|heeded| *heeded = Heeded::Outdated);
+            self.0.entry(server.clone()).and_modify(|heeded| *heeded = NoticeState::Outdated);
         }
     }
 
     /// Records a notice and reports whether it is new.
     fn is_news(&mut self, server: &str) -> bool {
-        self.0.insert(server.to_owned(), Heeded::Told) != Some(Heeded::Told)
+        self.0.insert(server.to_owned(), NoticeState::Told) != Some(NoticeState::Told)
     }
 }
 

@@ -4,13 +4,13 @@ use std::pin::Pin;
 
 use wharf_agent::Block;
 
-use super::Repl;
+use super::ReplSession;
 use wharf_terminal::chat::models::{Chosen, Models};
 use wharf_terminal::failure::Failure;
 use wharf_terminal::style::{NAME, paint};
 
 /// A model selection in progress. Dropping it abandons the selection.
-pub struct Choosing {
+pub struct ModelSelection {
     found: Pin<Box<dyn Future<Output = Result<Box<Chosen>, Failure>>>>,
     why: Why,
     /// The model's name, if known.
@@ -34,7 +34,7 @@ pub enum Why {
     Needed,
 }
 
-impl Choosing {
+impl ModelSelection {
     /// Waits for the result of the selection. Never resolves if none is in progress. Cancel-safe.
     pub async fn next(choosing: &mut Option<Self>) -> Result<Box<Chosen>, Failure> {
         match choosing {
@@ -44,7 +44,7 @@ impl Choosing {
     }
 }
 
-impl Repl<'_> {
+impl ReplSession<'_> {
     /// Returns the models of the current configuration.
     pub(super) fn models(&self) -> Models {
         Models::of(self.session, &self.fleet.known().config)
@@ -65,7 +65,7 @@ impl Repl<'_> {
         let models = self.models();
         let (called, context) = (models.called(name.as_deref()), models.context(name.as_deref()));
         let found = Box::pin(async move { models.choose(name.as_deref()).await.map(Box::new) });
-        self.choosing = Some(Choosing { found, why, called, context, said });
+        self.choosing = Some(ModelSelection { found, why, called, context, said });
     }
 
     /// Withdraws the input queued for the selection. Returns whether there was any.
@@ -77,7 +77,7 @@ impl Repl<'_> {
 
     /// Applies the result of a selection.
     pub(super) fn chosen(&mut self, chosen: Result<Box<Chosen>, Failure>) -> Result<(), Failure> {
-        let Some(Choosing { why, said, .. }) = self.choosing.take() else { return Ok(()) };
+        let Some(ModelSelection { why, said, .. }) = self.choosing.take() else { return Ok(()) };
         match (chosen, why) {
             (Ok(chosen), _) => {
                 if why == Why::Asked {

@@ -17,7 +17,7 @@ use wharf_wire::Reference;
 
 use crate::slash;
 use known::Known;
-use plan::{Owner, Plan, Sought, plan};
+use plan::{CandidateQuery, Owner, Plan, plan};
 use wharf_terminal::editor::{Candidate, LineCompleter, starting_with};
 
 /// Completion source, called on the editor's thread.
@@ -55,9 +55,9 @@ impl LineCompleter for Completions {
             return (typed.len(), Vec::new());
         };
         let found = match sought {
-            Sought::Names(names) => names,
-            Sought::Others { kind, word } => self.others(kind, word),
-            Sought::Values(values) => self.values(&values),
+            CandidateQuery::Names(names) => names,
+            CandidateQuery::Others { kind, word } => self.others(kind, word),
+            CandidateQuery::Values(values) => self.values(&values),
         };
         (start, found.into_iter().filter(is_harmless).take(MOST).collect())
     }

@@ -20,24 +20,25 @@ use tokio::sync::mpsc;
 use tokio::task::{AbortHandle, JoinSet};
 use tokio::time::Instant;
 use wharf::{
-    Ask, AskReply, Asker, Consent, ElicitationAsk, HostError, LoginAsk, PermissionAnswer, PermissionAsk, Raw,
+    Ask, AskReply, Asker, Consent, ElicitationAsk, HostError, LoginAsk, PermissionAnswer, PermissionAsk, RawJson,
     SamplingAsk,
 };
 use wharf_agent::Model;
-use wharf_client::NotSampled;
+use wharf_client::SamplingError;
 use wharf_config::{Config, Configured};
 use wharf_spec::Untrusted;
-use wharf_wire::{ElicitAnswer, Elicitation, UrlRequest};
+use wharf_wire::{Elicitation, ElicitationResponse, UrlRequest};
 
 use approvals::is_same_entry;
-use pace::{ChangeFate, ChangePace};
+use pace::{ApprovalRateLimit, RateDecision};
 use queue::{Open, Question, Queue, Said};
 use wharf_terminal::approval::Waiting;
 use wharf_terminal::editor::Field;
 use wharf_terminal::failure::{Failure, render};
-use wharf_terminal::fleet::Fleet;
+use wharf_terminal::fleet::ManagedHost;
 use wharf_terminal::question::{
-    self, ApprovalTalk, FormTalk, Heard, Link, LinkTalk, LoginTalk, Opener, PermissionTalk, Room, VisitedTalk,
+    self, ApprovalDialog, FormDialog, Heard, Link, LinkDialog, LoginDialog, PageVisitDialog, PermissionDialog, Room,
+    UrlOpener,
 };
 use wharf_terminal::session::Session;
 use wharf_terminal::shown_path::shown_path;
@@ -52,7 +53,7 @@ const MOST: usize = 100;
 pub struct Desk<'a> {
     session: &'a Session,
     queue: Queue,
-    inbox: mpsc::Receiver<Arrival>,
+    inbox: mpsc::Receiver<DeskMessage>,
     slot: Slot,
     lent: Option<Model>,
     works: JoinSet<Outcome>,
@@ -62,12 +63,12 @@ pub struct Desk<'a> {
     requested: Vec<(Configured, u64)>,
     /// Number of approval rounds so far.
     round: u64,
-    changes: ChangePace,
+    changes: ApprovalRateLimit,
 }
 
 /// Event of the desk that its owner must handle.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum DeskNews {
+pub enum DeskEvent {
     /// The open question changed.
     Table,
     /// A project server was approved.
@@ -77,13 +78,13 @@ pub enum DeskNews {
 /// Sender of questions to the desk.
 #[derive(Clone)]
 struct Slot {
-    inbox: mpsc::Sender<Arrival>,
+    inbox: mpsc::Sender<DeskMessage>,
     /// True if servers may request sampling.
     samples: Arc<AtomicBool>,
 }
 
 /// A message to the desk.
-enum Arrival {
+enum DeskMessage {
     Ask(Box<Ask>),
     /// A question from a task of the desk.
     Question(Box<dyn Open>),
@@ -101,7 +102,7 @@ enum Outcome {
 
 /// An event of the desk's loop.
 enum Happened {
-    Arrived(Arrival),
+    Arrived(DeskMessage),
     Withdrawn(Said),
     Done(Outcome),
 }
@@ -114,7 +115,7 @@ impl<'a> Desk<'a> {
         let slot = Slot { inbox: sender, samples: Arc::default() };
         let asker = Arc::new(slot.clone());
         let (queue, works) = (Queue::default(), JoinSet::new());
-        let (approving, requested, changes) = (Vec::new(), Vec::new(), ChangePace::default());
+        let (approving, requested, changes) = (Vec::new(), Vec::new(), ApprovalRateLimit::default());
         (Self { session, queue, inbox, slot, lent: None, works, approving, requested, round: 0, changes }, asker)
     }
 
@@ -130,7 +131,7 @@ impl<'a> Desk<'a> {
     }
 
     /// Starts a login in the background: asks for consent, opens the page and waits.
-    pub fn log_in(&mut self, fleet: &Fleet<'_>, server: &str) {
+    pub fn log_in(&mut self, fleet: &ManagedHost<'_>, server: &str) {
         let visitor = login::visitor(fleet, server, self.slot.clone());
         let (host, server) = (fleet.host.clone(), server.to_owned());
         self.works.spawn(async move {
@@ -153,12 +154,12 @@ impl<'a> Desk<'a> {
     /// question until the user gives in.
     pub fn ask_changed_approvals(&mut self, servers: Vec<Configured>, config: Arc<Config>) {
         match self.changes.decide(Instant::now()) {
-            ChangeFate::Asked => self.ask_approvals(servers, config),
-            ChangeFate::Paused => self.session.console.warn(
+            RateDecision::Asked => self.ask_approvals(servers, config),
+            RateDecision::Paused => self.session.console.warn(
                 "the project's servers keep changing: no more questions about them for now. \
                  Run `wharf approve` once they have settled",
             ),
-            ChangeFate::StillPaused => {}
+            RateDecision::StillPaused => {}
         }
     }
 
@@ -175,7 +176,7 @@ impl<'a> Desk<'a> {
     }
 
     /// Waits for an event that the owner must handle, and prints messages meanwhile. Cancel-safe.
-    pub async fn next(&mut self) -> DeskNews {
+    pub async fn next(&mut self) -> DeskEvent {
         loop {
             let news = match self.happening().await {
                 Happened::Arrived(arrival) => self.take_in(arrival),
@@ -215,31 +216,31 @@ impl<'a> Desk<'a> {
     }
 
     /// Passes input to the open question.
-    pub fn hear(&mut self, heard: Heard) -> DeskNews {
+    pub fn hear(&mut self, heard: Heard) -> DeskEvent {
         let said = self.queue.hear(heard);
         self.tell(said);
-        DeskNews::Table
+        DeskEvent::Table
     }
 
-    fn take_in(&mut self, arrival: Arrival) -> Option<DeskNews> {
+    fn take_in(&mut self, arrival: DeskMessage) -> Option<DeskEvent> {
         match arrival {
-            Arrival::Question(question) => self.put(question),
-            Arrival::Ask(ask) => self.take_in_ask(*ask),
+            DeskMessage::Question(question) => self.put(question),
+            DeskMessage::Ask(ask) => self.take_in_ask(*ask),
         }
     }
 
-    fn take_in_ask(&mut self, ask: Ask) -> Option<DeskNews> {
+    fn take_in_ask(&mut self, ask: Ask) -> Option<DeskEvent> {
         match ask {
             Ask::Permission(ask, reply) => self.ask_permission(&ask, reply),
             Ask::Elicitation(ask, reply) => self.elicit(&ask, reply),
             Ask::Page(ask, reply) => {
                 let name = ask.server.as_str();
-                self.put(Box::new(Question::new(name, VisitedTalk::new(name), reply)))
+                self.put(Box::new(Question::new(name, PageVisitDialog::new(name), reply)))
             }
             Ask::Sampling(ask, reply) => self.sample(ask, reply),
             Ask::Login(ask, reply) => self.ask_login(&ask, reply),
             Ask::Approval(ask, reply) => {
-                let talk = ApprovalTalk::new(ask.server.as_str(), format!("\n  {}", ask.what.join("\n  ")));
+                let talk = ApprovalDialog::new(ask.server.as_str(), format!("\n  {}", ask.what.join("\n  ")));
                 self.put(Box::new(Question::new(ask.server.as_str(), talk, reply)))
             }
             // Dropping an unknown kind of question refuses it.
@@ -247,44 +248,49 @@ impl<'a> Desk<'a> {
         }
     }
 
-    fn ask_permission(&mut self, ask: &PermissionAsk, reply: AskReply<PermissionAnswer>) -> Option<DeskNews> {
+    fn ask_permission(&mut self, ask: &PermissionAsk, reply: AskReply<PermissionAnswer>) -> Option<DeskEvent> {
         let file = rules::file(self.session).map(|file| shown_path(&file, &self.session.surroundings));
-        let talk = PermissionTalk::new(ask, file.as_deref(), room());
+        let talk = PermissionDialog::new(ask, file.as_deref(), room());
         self.put(Box::new(Question::new(ask.id.server.as_str(), talk, reply)))
     }
 
-    fn elicit(&mut self, ask: &ElicitationAsk, reply: AskReply<ElicitAnswer>) -> Option<DeskNews> {
+    fn elicit(&mut self, ask: &ElicitationAsk, reply: AskReply<ElicitationResponse>) -> Option<DeskEvent> {
         let server = ask.server.as_str();
         match &ask.question {
             Elicitation::Form(form) => {
-                let talk = FormTalk::new(&Untrusted::new(server).to_string(), form);
+                let talk = FormDialog::new(&Untrusted::new(server).to_string(), form);
                 self.put(Box::new(Question::new(server, talk, reply)))
             }
             Elicitation::Url(request) => self.ask_link(server, request, reply),
         }
     }
 
-    fn ask_link(&mut self, server: &str, request: &UrlRequest, reply: AskReply<ElicitAnswer>) -> Option<DeskNews> {
+    fn ask_link(
+        &mut self,
+        server: &str,
+        request: &UrlRequest,
+        reply: AskReply<ElicitationResponse>,
+    ) -> Option<DeskEvent> {
         let link = match Link::read(&request.url) {
             Ok(link) => link,
             Err(reason) => {
                 question::warn_of_link(&self.session.console, server, &request.url, &reason);
-                reply.answer(ElicitAnswer::Decline);
+                reply.answer(ElicitationResponse::Decline);
                 return None;
             }
         };
-        let talk = LinkTalk::new(&Untrusted::new(server).to_string(), &request.message, &link);
-        let (console, opener) = (self.session.console.clone(), Opener::of(&self.session.surroundings));
-        let open = move |answer: &ElicitAnswer| {
-            if let ElicitAnswer::Accept(_) = answer {
+        let talk = LinkDialog::new(&Untrusted::new(server).to_string(), &request.message, &link);
+        let (console, opener) = (self.session.console.clone(), UrlOpener::of(&self.session.surroundings));
+        let open = move |answer: &ElicitationResponse| {
+            if let ElicitationResponse::Accept(_) = answer {
                 question::open(&console, &opener, &link);
             }
         };
         self.put(Box::new(Question::new(server, talk, reply).then(open)))
     }
 
-    fn ask_login(&mut self, ask: &LoginAsk, reply: AskReply<Consent>) -> Option<DeskNews> {
-        match LoginTalk::new(ask) {
+    fn ask_login(&mut self, ask: &LoginAsk, reply: AskReply<Consent>) -> Option<DeskEvent> {
+        match LoginDialog::new(ask) {
             Ok(talk) => self.put(Box::new(Question::new(ask.server.as_str(), talk, reply))),
             Err(error) => {
                 let server = Untrusted::new(ask.server.as_str());
@@ -294,10 +300,10 @@ impl<'a> Desk<'a> {
         }
     }
 
-    fn sample(&mut self, ask: SamplingAsk, reply: AskReply<Result<Raw, NotSampled>>) -> Option<DeskNews> {
+    fn sample(&mut self, ask: SamplingAsk, reply: AskReply<Result<RawJson, SamplingError>>) -> Option<DeskEvent> {
         let Some(model) = self.lent.clone().filter(|_| self.works.len() < MOST) else {
             let why = if self.lent.is_some() { "too much is asked at once" } else { "no model is set" };
-            reply.answer(Err(NotSampled::Failed(why.to_owned())));
+            reply.answer(Err(SamplingError::Failed(why.to_owned())));
             return None;
         };
         let (slot, console) = (self.slot.clone(), self.session.console.clone());
@@ -309,7 +315,7 @@ impl<'a> Desk<'a> {
     }
 
     /// Appends a question to the queue. A question that has been withdrawn is dropped.
-    fn put(&mut self, question: Box<dyn Open>) -> Option<DeskNews> {
+    fn put(&mut self, question: Box<dyn Open>) -> Option<DeskEvent> {
         if !question.is_wanted() {
             return None;
         }
@@ -321,19 +327,19 @@ impl<'a> Desk<'a> {
         self.tell(said)
     }
 
-    fn tell(&mut self, said: Said) -> Option<DeskNews> {
+    fn tell(&mut self, said: Said) -> Option<DeskEvent> {
         if !said.text.is_empty() {
             let console = &self.session.console;
             console.say(wrap(&said.text, console.talk_width()));
         }
-        said.is_table_changed.then_some(DeskNews::Table)
+        said.is_table_changed.then_some(DeskEvent::Table)
     }
 
-    fn conclude(&mut self, outcome: Outcome) -> Option<DeskNews> {
+    fn conclude(&mut self, outcome: Outcome) -> Option<DeskEvent> {
         match outcome {
             Outcome::Over => None,
             Outcome::Waiting(round, waiting) => self.put_approvals(round, waiting),
-            Outcome::Decided(decided) => approvals::told(&self.session.console, *decided).map(DeskNews::Approved),
+            Outcome::Decided(decided) => approvals::told(&self.session.console, *decided).map(DeskEvent::Approved),
             Outcome::LoggedIn(server, outcome) => {
                 self.session.console.say(login::told(&server, outcome));
                 None
@@ -342,7 +348,7 @@ impl<'a> Desk<'a> {
     }
 
     /// Queues the questions of a round, except for servers named by a later round or changed since.
-    fn put_approvals(&mut self, round: u64, waiting: Result<Vec<Waiting>, Failure>) -> Option<DeskNews> {
+    fn put_approvals(&mut self, round: u64, waiting: Result<Vec<Waiting>, Failure>) -> Option<DeskEvent> {
         let waiting = waiting.unwrap_or_else(|failure| {
             self.session.console.say(render(&failure));
             Vec::new()
@@ -375,7 +381,7 @@ impl Slot {
         T::Answer: Send,
     {
         let (reply, answer) = AskReply::pair();
-        let question = Arrival::Question(Box::new(Question::new(server, talk, reply)));
+        let question = DeskMessage::Question(Box::new(Question::new(server, talk, reply)));
         self.inbox.send(question).await.ok()?;
         answer.await.ok()
     }
@@ -384,7 +390,7 @@ impl Slot {
 impl Asker for Slot {
     fn ask(&self, ask: Ask) {
         // If the inbox is full, the question is dropped, which refuses it.
-        let _ = self.inbox.try_send(Arrival::Ask(Box::new(ask)));
+        let _ = self.inbox.try_send(DeskMessage::Ask(Box::new(ask)));
     }
 
     fn shows_pages(&self) -> bool {

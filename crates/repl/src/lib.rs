@@ -1,6 +1,6 @@
 //! The REPL: an input line, and all output above it.
 //!
-//! [`Repl::next`] waits for the next event and [`Repl::handle`] handles it. Slow work runs as a local task, so that
+//! [`ReplSession::next`] waits for the next event and [`ReplSession::handle`] handles it. Slow work runs as a local task, so that
 //! input never waits for a server.
 
 mod announce;
@@ -26,20 +26,20 @@ use wharf::{Events, Heard, Host};
 use wharf_agent::{Run, RunEvent};
 
 use self::announce::Announced;
-use self::choosing::Choosing;
-use self::desk::{Desk, DeskNews};
+use self::choosing::ModelSelection;
+use self::desk::{Desk, DeskEvent};
 use self::show::Show;
 use self::slash::Done;
 use self::start::ModelNames;
-use self::ticks::Ticks;
-use self::turns::{HeldBy, Turns};
+use self::ticks::SpinnerInterval;
+use self::turns::{ConversationHolder, Turns};
 use wharf_terminal::chat::Chat;
 use wharf_terminal::chat::models::Chosen;
 use wharf_terminal::control::{Control, Order};
 use wharf_terminal::editor::{Editor, Typed};
 use wharf_terminal::errands::Errands;
 use wharf_terminal::failure::{Ending, Failure, Kind};
-use wharf_terminal::fleet::Fleet;
+use wharf_terminal::fleet::ManagedHost;
 use wharf_terminal::session::Session;
 
 pub use start::{Args, run};
@@ -51,9 +51,9 @@ const FIRST_WORDS: Duration = Duration::from_millis(150);
 const LONGEST_STREAK: u32 = 200;
 
 /// State of one interactive session.
-struct Repl<'a> {
+struct ReplSession<'a> {
     session: &'a Session,
-    fleet: &'a Fleet<'a>,
+    fleet: &'a ManagedHost<'a>,
     /// Model names for completion.
     model_names: ModelNames,
     editor: Editor,
@@ -63,14 +63,14 @@ struct Repl<'a> {
     errands: Errands<'a, Done>,
     /// Queued user input and commands that change the conversation.
     turns: Turns<'a>,
-    choosing: Option<Choosing>,
+    choosing: Option<ModelSelection>,
     events: Events,
     /// Signals changes of the configuration files.
     configs: mpsc::Receiver<()>,
     control: Option<Control>,
     announced: Announced,
     run: Option<Run>,
-    ticks: Ticks,
+    ticks: SpinnerInterval,
     /// Number of consecutive run events.
     heard_of_run: u32,
     /// Time at which the next prompt is shown at the latest.
@@ -87,7 +87,7 @@ struct Repl<'a> {
 enum News {
     Typed(Typed),
     PromptDue,
-    Desk(DeskNews),
+    Desk(DeskEvent),
     Run(Option<RunEvent>),
     /// The run has sent its maximum of consecutive events, and no other event is pending.
     NobodyElse,
@@ -107,7 +107,7 @@ enum Next {
     Leave,
 }
 
-impl<'a> Repl<'a> {
+impl<'a> ReplSession<'a> {
     fn host(&self) -> &'a Host {
         &self.fleet.host
     }
@@ -131,7 +131,7 @@ impl<'a> Repl<'a> {
         Ok(told.map_or(Ending::Fine, Ending::Told))
     }
 
-    /// Waits for the next event. [`Repl::handle`] handles it.
+    /// Waits for the next event. [`ReplSession::handle`] handles it.
     async fn next(&mut self) -> News {
         // Piped input is handled one line at a time.
         let listens = !self.over && (self.editor.is_terminal() || self.is_idle());
@@ -147,7 +147,7 @@ impl<'a> Repl<'a> {
             event = next_of(&mut self.run), if has_patience => News::Run(event),
             news = self.desk.next() => News::Desk(news),
             done = self.errands.next() => News::Errand(done),
-            chosen = Choosing::next(&mut self.choosing) => News::Chosen(chosen),
+            chosen = ModelSelection::next(&mut self.choosing) => News::Chosen(chosen),
             done = self.turns.next(holder) => News::Turn(done),
             heard = self.events.next() => News::Host(heard),
             Some(()) = self.configs.recv() => News::Configured,
@@ -190,12 +190,12 @@ impl<'a> Repl<'a> {
 
     /// Reports whether no work is pending.
     fn is_idle(&self) -> bool {
-        self.holder() == HeldBy::Nobody && self.errands.is_empty() && self.turns.is_empty()
+        self.holder() == ConversationHolder::Nobody && self.errands.is_empty() && self.turns.is_empty()
     }
 
     /// Returns the current holder of the conversation. During a model selection, messages wait.
-    fn holder(&self) -> HeldBy {
-        if self.run.is_some() || self.choosing.is_some() { HeldBy::Run } else { HeldBy::Nobody }
+    fn holder(&self) -> ConversationHolder {
+        if self.run.is_some() || self.choosing.is_some() { ConversationHolder::Run } else { ConversationHolder::Nobody }
     }
 
     /// Allows the next line to be typed.
@@ -205,15 +205,15 @@ impl<'a> Repl<'a> {
     }
 
     /// Updates the editor after a change of the open question.
-    fn asked(&mut self, news: DeskNews) {
+    fn asked(&mut self, news: DeskEvent) {
         self.editor.asks(self.desk.field());
-        if let DeskNews::Approved(_) = news {
+        if let DeskEvent::Approved(_) = news {
             self.catch_up();
         }
     }
 }
 
-impl Drop for Repl<'_> {
+impl Drop for ReplSession<'_> {
     /// On every exit path, the conversation is saved and the run is cancelled before the servers are closed.
     fn drop(&mut self) {
         self.chat.last_word(self.run.take(), |_| ());

@@ -6,13 +6,13 @@ use tokio::time::Instant;
 use wharf_agent::{Run, RunEvent};
 
 use super::mention::{self, Room};
-use super::slash::{self, ChatFacts, Done, Post, Wish, perform};
+use super::slash::{self, ChatSummary, Done, Post, Wish, perform};
 use super::turns::Turn;
-use super::{FIRST_WORDS, Next, Repl};
+use super::{FIRST_WORDS, Next, ReplSession};
 use wharf_terminal::chat::ended;
-use wharf_terminal::editor::{Began, Field, Typed};
+use wharf_terminal::editor::{Field, LineStart, Typed};
 use wharf_terminal::failure::{Failure, Kind, render};
-use wharf_terminal::fleet::Fleet;
+use wharf_terminal::fleet::ManagedHost;
 use wharf_terminal::question::Heard;
 use wharf_terminal::style::{QUIET, paint};
 use wharf_terminal::table::wrap;
@@ -23,13 +23,13 @@ const STARTING: Duration = Duration::from_secs(3);
 /// Time within which a second Ctrl-C exits.
 const AGAIN: Duration = Duration::from_secs(5);
 
-impl<'a> Repl<'a> {
+impl<'a> ReplSession<'a> {
     pub(super) async fn typed(&mut self, typed: Typed) -> Result<Next, Failure> {
         let interrupted = self.interrupted.take();
         match (typed, self.desk.field()) {
             (Typed::Line { text, .. }, Some(field)) if is_command(&text, &field) => self.line(&text),
-            (Typed::Line { text, began: Began::After }, Some(_)) => self.answer(Heard::Line(text)),
-            (Typed::Line { text, began: Began::Before }, Some(_)) if is_answer(&text) => self.too_early(),
+            (Typed::Line { text, began: LineStart::After }, Some(_)) => self.answer(Heard::Line(text)),
+            (Typed::Line { text, began: LineStart::Before }, Some(_)) if is_answer(&text) => self.too_early(),
             (Typed::Line { text, .. }, _) => self.line(&text),
             (Typed::Interrupt, _) => return Ok(self.interrupt(interrupted)),
             (Typed::End, Some(_)) => self.answer(Heard::End),
@@ -69,9 +69,9 @@ impl<'a> Repl<'a> {
         }
     }
 
-    fn facts(&self) -> ChatFacts {
+    fn facts(&self) -> ChatSummary {
         let looked_for = || self.choosing.as_ref().and_then(|choosing| choosing.called.clone());
-        ChatFacts {
+        ChatSummary {
             model: self.chat.chosen().map(|chosen| chosen.name.clone()).or_else(looked_for),
             id: self.chat.id().map(str::to_owned),
             turns: self.chat.turns(),
@@ -178,7 +178,7 @@ impl<'a> Repl<'a> {
 }
 
 /// Reports whether a message mentions a server that the host has not received yet.
-fn mentions_whom_it_awaits(text: &str, fleet: &Fleet<'_>) -> bool {
+fn mentions_whom_it_awaits(text: &str, fleet: &ManagedHost<'_>) -> bool {
     let known = fleet.known();
     known.config.servers.iter().any(|server| text.contains(&format!("@{}:", server.name)) && fleet.awaits(server))
 }

@@ -11,12 +11,12 @@ mod wrap;
 use anstyle::Style;
 
 use lines::{Fence, Kind, closes, kind};
-use render::{Numbering, render};
+use render::{ListNumbering, render};
 use wharf_terminal::style::{QUIET, paint};
 use wrap::escaped;
 
 /// Takes text in pieces and returns complete, styled blocks. Control characters are escaped.
-pub struct Markdown {
+pub struct MarkdownRenderer {
     width: usize,
     /// The current block and the beginning of the next line.
     pending: String,
@@ -58,7 +58,7 @@ const NARROWEST: usize = 20;
 /// Indent of code lines.
 pub const INDENT: &str = "  ";
 
-impl Markdown {
+impl MarkdownRenderer {
     /// Creates a renderer for lines of this width.
     pub fn new(width: usize) -> Self {
         let pending = String::new();
@@ -177,11 +177,11 @@ impl Markdown {
         match block {
             Block::None | Block::Code(_) => {}
             Block::Plain => {
-                out.push_str(&render(&text, self.width, &mut Numbering::default()));
+                out.push_str(&render(&text, self.width, &mut ListNumbering::default()));
                 self.shown = Shown::Block;
             }
             Block::Item { .. } => {
-                let mut numbering = Numbering { last: before };
+                let mut numbering = ListNumbering { last: before };
                 out.push_str(&render(&text, self.width, &mut numbering));
                 self.shown = Shown::Item { number: numbering.last };
             }

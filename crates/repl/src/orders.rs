@@ -3,11 +3,11 @@
 use serde_json::json;
 
 use super::slash::Wish;
-use super::{Repl, announce};
+use super::{ReplSession, announce};
 use wharf_terminal::control::{Order, Request, rows};
 use wharf_terminal::fleet::Look;
 
-impl Repl<'_> {
+impl ReplSession<'_> {
     pub(super) fn ordered(&mut self, order: Order) {
         match order.request.clone() {
             Request::List => order.reply(rows::list(self.fleet)),

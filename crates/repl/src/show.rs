@@ -10,9 +10,9 @@ use wharf::tools::{Progress, Registry};
 use wharf_agent::{CallReport, Ending, ModelError, ResultBlock, RunEvent};
 use wharf_spec::{Shown, Untrusted};
 
-use super::markdown::Markdown;
+use super::markdown::MarkdownRenderer;
 use wharf_terminal::chat::room::{pictures_left_out, shortened};
-use wharf_terminal::chat::tool_name::ToolName;
+use wharf_terminal::chat::tool_name::ToolDisplayName;
 use wharf_terminal::console::Console;
 use wharf_terminal::failure::{Failure, chain};
 use wharf_terminal::style::{BAD, GOOD, NAME, QUIET, WARNING, paint};
@@ -28,7 +28,7 @@ pub struct Show {
     console: Arc<Console>,
     registry: Arc<Registry>,
     /// Renders the response. `None` if stdout is a pipe, which gets the plain text.
-    markdown: Option<Markdown>,
+    markdown: Option<MarkdownRenderer>,
     calls: Vec<Calling>,
     /// Start of the wait for the model.
     asked: Option<Instant>,
@@ -81,7 +81,7 @@ impl Show {
     /// Redraws the status line.
     pub fn tick(&mut self) {
         self.frame += 1;
-        let pending = self.markdown.as_ref().map(Markdown::pending).unwrap_or_default();
+        let pending = self.markdown.as_ref().map(MarkdownRenderer::pending).unwrap_or_default();
         let text = match (self.calls.first(), self.asked) {
             (Some(call), _) => line::calling(
                 self.frame,
@@ -99,7 +99,7 @@ impl Show {
     fn asking(&mut self) {
         self.asked = Some(Instant::now());
         let width = self.console.width().filter(|_| self.console.has_status());
-        self.markdown = width.map(|width| Markdown::new(width.saturating_sub(1).max(20)));
+        self.markdown = width.map(|width| MarkdownRenderer::new(width.saturating_sub(1).max(20)));
     }
 
     fn waiting(&self, time: Duration, because: &ModelError) {
@@ -118,7 +118,7 @@ impl Show {
     /// Writes the buffered rest of the response.
     fn flush(&mut self) -> Result<(), Failure> {
         self.asked = None;
-        let rest = self.markdown.as_mut().map(Markdown::finish).unwrap_or_default();
+        let rest = self.markdown.as_mut().map(MarkdownRenderer::finish).unwrap_or_default();
         self.write(&rest)?;
         if !self.ended {
             self.write("\n")?;
@@ -206,7 +206,7 @@ impl Show {
 
     /// Returns the display name of a tool, escaped.
     fn name(&self, tool: &str) -> String {
-        ToolName::of(&self.registry, tool).to_string()
+        ToolDisplayName::of(&self.registry, tool).to_string()
     }
 
     fn width(&self) -> usize {

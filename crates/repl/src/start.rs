@@ -4,19 +4,19 @@ use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::time::Duration;
 
 use tokio::runtime::Handle;
-use wharf::{Asker, WhenAsked};
+use wharf::{Asker, PromptPolicy};
 use wharf_agent::SavedConversation;
 use wharf_config::{Config, Configured, Watch};
-use wharf_spec::Admission;
+use wharf_spec::ActivationState;
 
-use super::Repl;
+use super::ReplSession;
 use super::announce::Announced;
 use super::choosing::Why;
 use super::complete::{Completions, Other, Others};
 use super::desk::{Desk, rule_sink};
 use super::show::Show;
 use super::slash::{Done, Wish};
-use super::ticks::Ticks;
+use super::ticks::SpinnerInterval;
 use super::turns::Turns;
 use wharf_terminal::chat::models::Models;
 use wharf_terminal::chat::{self, Chat};
@@ -25,9 +25,9 @@ use wharf_terminal::control::Control;
 use wharf_terminal::editor::{Editor, EditorOptions};
 use wharf_terminal::errands::Errands;
 use wharf_terminal::failure::{Failure, Outcome};
-use wharf_terminal::fleet::{Fleet, Known, follow};
+use wharf_terminal::fleet::{Known, ManagedHost, follow};
 use wharf_terminal::hosting::{Standing, start_standing};
-use wharf_terminal::session::{Common, Session};
+use wharf_terminal::session::{CommonArgs, Session};
 use wharf_terminal::style::{HEADING, NAME, QUIET, paint};
 
 /// Maximum time the first line of a script waits for servers that are starting.
@@ -61,8 +61,8 @@ impl Args {
         self.model.is_some() || self.resume.is_some() || self.dangerously_skip_permissions
     }
 
-    pub fn common(&self) -> Common {
-        Common::default()
+    pub fn common(&self) -> CommonArgs {
+        CommonArgs::default()
     }
 }
 
@@ -95,9 +95,9 @@ pub async fn run(args: &Args, session: &Session) -> Outcome {
     if editor.is_terminal() {
         desk.ask_approvals(known.unapproved().cloned().collect(), Arc::clone(&known.config));
     }
-    let fleet = Fleet::new(session, host.clone(), known, &[]);
+    let fleet = ManagedHost::new(session, host.clone(), known, &[]);
     greet(session, &fleet, model);
-    let mut repl = Repl {
+    let mut repl = ReplSession {
         session,
         fleet: &fleet,
         model_names,
@@ -113,7 +113,7 @@ pub async fn run(args: &Args, session: &Session) -> Outcome {
         control: Control::open(session),
         announced: Announced::default(),
         run: None,
-        ticks: Ticks::begin(),
+        ticks: SpinnerInterval::begin(),
         heard_of_run: 0,
         prompt_due: None,
         interrupted: None,
@@ -124,7 +124,7 @@ pub async fn run(args: &Args, session: &Session) -> Outcome {
     repl.live().await
 }
 
-impl Repl<'_> {
+impl ReplSession<'_> {
     async fn begin_with(&mut self, args: &Args) {
         self.announced.begin(&self.fleet.known(), self.session);
         self.announced.catch_up(self.host(), self.session);
@@ -160,7 +160,7 @@ fn others(session: &Session, models: ModelNames) -> Others {
 fn standing(args: &Args, session: &Session, asker: Arc<dyn Asker>, editor: &Editor) -> Standing {
     Standing {
         asker: editor.is_terminal().then_some(asker),
-        when_asked: if args.dangerously_skip_permissions { WhenAsked::Allow } else { WhenAsked::Ask },
+        when_asked: if args.dangerously_skip_permissions { PromptPolicy::Allow } else { PromptPolicy::Ask },
         sink: editor.is_terminal().then(|| rule_sink(session)),
     }
 }
@@ -175,7 +175,7 @@ async fn without_secrets(session: &Session, config: &Arc<Config>) -> Known {
 
 /// Starts the servers that need a secret lookup, then waits up to `patience` for all servers: a script cannot repeat
 /// its input.
-async fn start_others(fleet: &Fleet<'_>, patience: Duration) -> Done {
+async fn start_others(fleet: &ManagedHost<'_>, patience: Duration) -> Done {
     if fleet.known().config.servers.iter().any(refers_to_secret) {
         fleet.bring_up().await;
     }
@@ -184,11 +184,11 @@ async fn start_others(fleet: &Fleet<'_>, patience: Duration) -> Done {
 }
 
 /// Prints the greeting: the version, the number of servers, the model and the help command.
-fn greet(session: &Session, fleet: &Fleet<'_>, model: Option<String>) {
+fn greet(session: &Session, fleet: &ManagedHost<'_>, model: Option<String>) {
     if !session.console.has_status() {
         return;
     }
-    let is_on = |server: &&Configured| server.admission() == Admission::Enabled;
+    let is_on = |server: &&Configured| server.admission() == ActivationState::Enabled;
     let servers = match fleet.known().config.servers.iter().filter(is_on).count() {
         0 => "no servers".to_owned(),
         1 => "1 server".to_owned(),

@@ -8,9 +8,9 @@ use tokio::time::{Interval, MissedTickBehavior, interval};
 const EVERY: Duration = Duration::from_millis(100);
 
 /// Timer that keeps running while it is not awaited, so that an interrupted wait does not restart the interval.
-pub struct Ticks(Interval);
+pub struct SpinnerInterval(Interval);
 
-impl Ticks {
+impl SpinnerInterval {
     /// Starts the timer. Requires a Tokio runtime.
     pub fn begin() -> Self {
         let mut beats = interval(EVERY);
@@ -32,7 +32,7 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn news_do_not_put_a_beat_off() {
-        let mut ticks = Ticks::begin();
+        let mut ticks = SpinnerInterval::begin();
         ticks.next().await;
         let (begun, mut beats) = (Instant::now(), 0);
         while begun.elapsed() < EVERY * 10 {

@@ -22,7 +22,7 @@ pub enum Turn {
 
 /// Holder of the conversation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum HeldBy {
+pub enum ConversationHolder {
     Nobody,
     /// A run in progress or about to start.
     Run,
@@ -58,7 +58,7 @@ impl<'a> Turns<'a> {
 
     /// Waits until the first turn is prepared and the conversation is free, and returns its result. A failure is
     /// returned without waiting for the conversation. Never resolves while the queue is empty. Cancel-safe.
-    pub async fn next(&mut self, holder: HeldBy) -> Done {
+    pub async fn next(&mut self, holder: ConversationHolder) -> Done {
         poll_fn(|context| {
             let Some(first) = self.0.front_mut() else { return Poll::Pending };
             if let Errand::UnderWay(errand) = &mut first.errand {
@@ -67,7 +67,7 @@ impl<'a> Turns<'a> {
                     Poll::Pending => return Poll::Pending,
                 }
             }
-            let may_go = holder == HeldBy::Nobody || matches!(first.errand, Errand::Done(Err(_)));
+            let may_go = holder == ConversationHolder::Nobody || matches!(first.errand, Errand::Done(Err(_)));
             match self.0.pop_front_if(|_| may_go) {
                 Some(Waiting { errand: Errand::Done(done), .. }) => Poll::Ready(done),
                 _ => Poll::Pending,
@@ -91,7 +91,7 @@ mod tests {
     }
 
     /// Returns a result that is ready without waiting.
-    async fn now(turns: &mut Turns<'_>, holder: HeldBy) -> Option<Done> {
+    async fn now(turns: &mut Turns<'_>, holder: ConversationHolder) -> Option<Done> {
         tokio::select! {
             biased;
             done = turns.next(holder) => Some(done),
@@ -107,11 +107,11 @@ mod tests {
         turns.put(Turn::Message, async { Ok(said("second")) });
         turns.put(Turn::Change, async { Ok(Wish::Clear) });
         turns.put(Turn::Message, async { Ok(said("third")) });
-        assert!(now(&mut turns, HeldBy::Nobody).await.is_none());
+        assert!(now(&mut turns, ConversationHolder::Nobody).await.is_none());
         slow.send(said("first")).unwrap();
         for expected in [said("first"), said("second"), Wish::Clear, said("third")] {
-            assert!(now(&mut turns, HeldBy::Run).await.is_none());
-            assert_eq!(turns.next(HeldBy::Nobody).await.ok(), Some(expected));
+            assert!(now(&mut turns, ConversationHolder::Run).await.is_none());
+            assert_eq!(turns.next(ConversationHolder::Nobody).await.ok(), Some(expected));
         }
         assert!(turns.is_empty());
     }
@@ -123,9 +123,9 @@ mod tests {
         turns.put(Turn::Message, async { waits.await.map_err(Failure::other) });
         turns.put(Turn::Change, async { Ok(Wish::Clear) });
         turns.put(Turn::Message, async { Ok(said("never")) });
-        assert!(now(&mut turns, HeldBy::Nobody).await.is_none());
+        assert!(now(&mut turns, ConversationHolder::Nobody).await.is_none());
         assert_eq!(turns.drop_messages(), 2);
-        assert_eq!(turns.next(HeldBy::Nobody).await.ok(), Some(Wish::Clear));
+        assert_eq!(turns.next(ConversationHolder::Nobody).await.ok(), Some(Wish::Clear));
         assert!(turns.is_empty());
     }
 
@@ -134,8 +134,8 @@ mod tests {
         let mut turns = Turns::default();
         turns.put(Turn::Message, async { Err(Failure::usage("no such resource")) });
         turns.put(Turn::Message, async { Ok(said("good")) });
-        assert!(turns.next(HeldBy::Run).await.is_err());
-        assert!(now(&mut turns, HeldBy::Run).await.is_none());
-        assert_eq!(turns.next(HeldBy::Nobody).await.ok(), Some(said("good")));
+        assert!(turns.next(ConversationHolder::Run).await.is_err());
+        assert!(now(&mut turns, ConversationHolder::Run).await.is_none());
+        assert_eq!(turns.next(ConversationHolder::Nobody).await.ok(), Some(said("good")));
     }
 }

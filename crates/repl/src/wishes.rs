@@ -8,13 +8,13 @@ use wharf_spec::Untrusted;
 
 use super::choosing::Why;
 use super::slash::{Done, Wish};
-use super::{Next, Repl, announce};
+use super::{Next, ReplSession, announce};
 use wharf_terminal::failure::{Failure, Kind, LOG_IN};
-use wharf_terminal::fleet::{Fleet, Look, Reloaded, is_written_alike};
+use wharf_terminal::fleet::{Look, ManagedHost, Reloaded, is_written_alike};
 use wharf_terminal::session::Session;
 use wharf_terminal::style::{NAME, paint};
 
-impl<'a> Repl<'a> {
+impl<'a> ReplSession<'a> {
     pub(super) async fn done(&mut self, done: Done) -> Next {
         let next = match done {
             Ok(wish) => self.fulfil(wish).await,
@@ -132,7 +132,7 @@ impl<'a> Repl<'a> {
 }
 
 /// Connects a server of a resumed conversation. The event listener announces the result.
-async fn bring_back(fleet: &Fleet<'_>, server: String) -> Done {
+async fn bring_back(fleet: &ManagedHost<'_>, server: String) -> Done {
     if fleet.known().config.server(&server).is_none() {
         let server = Untrusted::new(server.as_str());
         fleet

@@ -10,7 +10,7 @@
 //! use rmcp::{ErrorData, RoleServer, ServerHandler};
 //! use wharf_client::{CallOptions, ConnectOptions, connect_local};
 //! use wharf_rmcp::RmcpServer;
-//! use wharf_wire::Raw;
+//! use wharf_wire::RawJson;
 //!
 //! struct Greeter;
 //!
@@ -32,7 +32,7 @@
 //! # #[tokio::main(flavor = "current_thread")]
 //! # async fn main() -> Result<(), Box<dyn std::error::Error>> {
 //! let connection = connect_local(RmcpServer::new(Greeter), ConnectOptions::default()).await?;
-//! let result = connection.call_tool("greet", &Raw::empty_object(), CallOptions::default()).await?;
+//! let result = connection.call_tool("greet", &RawJson::empty_object(), CallOptions::default()).await?;
 //! assert!(result.raw.get().contains("greet says hello"));
 //! connection.close().await;
 //! # Ok(())

@@ -5,7 +5,7 @@ use rmcp::service::serve_server;
 use wharf_client::{LocalServer, Pending, ServerEnd, Workers};
 
 use crate::line::Line;
-use crate::service::OnWorkers;
+use crate::service::WorkerService;
 
 /// An in-process server backed by an SDK handler.
 pub struct RmcpServer<H>(H);
@@ -21,7 +21,7 @@ impl<H: ServerHandler> LocalServer for RmcpServer<H> {
     /// Serves until the client disconnects or the SDK ends the session. Dropping the future cancels all requests in
     /// progress.
     fn serve(self: Box<Self>, end: ServerEnd, workers: Workers) -> Pending<()> {
-        let service = OnWorkers::new(self.0, workers);
+        let service = WorkerService::new(self.0, workers);
         Box::pin(async move {
             match serve_server(service, Line::new(end)).await {
                 Ok(running) => {

@@ -14,7 +14,7 @@ use rmcp::model::{
 use rmcp::service::{NotificationContext, RequestContext, Service};
 use rmcp::{RoleServer, ServerHandler};
 use tokio::sync::{Semaphore, oneshot};
-use wharf_client::{Panicked, Workers};
+use wharf_client::{HandlerPanic, Workers};
 
 use crate::line::Depth;
 
@@ -23,7 +23,7 @@ const MOST_AT_ONCE: usize = 64;
 /// Grace period for a handler to return after its call is cancelled.
 const LEAVE: Duration = Duration::from_secs(5);
 
-pub(crate) struct OnWorkers<H> {
+pub(crate) struct WorkerService<H> {
     handler: Arc<H>,
     workers: Workers,
     turns: Arc<Semaphore>,
@@ -31,7 +31,7 @@ pub(crate) struct OnWorkers<H> {
 
 type Handled = Result<ServerResult, ErrorData>;
 
-impl<H: ServerHandler> OnWorkers<H> {
+impl<H: ServerHandler> WorkerService<H> {
     pub fn new(handler: H, workers: Workers) -> Self {
         Self { handler: Arc::new(handler), workers, turns: Arc::new(Semaphore::new(MOST_AT_ONCE)) }
     }
@@ -44,7 +44,7 @@ impl<H: ServerHandler> OnWorkers<H> {
     ) -> Result<oneshot::Receiver<Handled>, ErrorData> {
         let depth = depth(&context.extensions);
         let turns = takes_a_turn(&request, depth).then(|| Arc::clone(&self.turns));
-        let (withdrawn, when_panicked) = (context.ct.clone(), WhenPanicked::of(&request, &context));
+        let (withdrawn, when_panicked) = (context.ct.clone(), PanicReply::of(&request, &context));
         let handler = Arc::clone(&self.handler);
         let work = self.workers.caught(async move { Service::handle_request(&*handler, request, context).await });
         let (answer, answered) = oneshot::channel();
@@ -75,7 +75,7 @@ impl<H: ServerHandler> OnWorkers<H> {
     }
 }
 
-impl<H: ServerHandler> Service<RoleServer> for OnWorkers<H> {
+impl<H: ServerHandler> Service<RoleServer> for WorkerService<H> {
     /// Waits for the handler until the call is cancelled. The SDK discards any later response.
     async fn handle_request(&self, request: ClientRequest, context: RequestContext<RoleServer>) -> Handled {
         let withdrawn = context.ct.clone();
@@ -112,12 +112,12 @@ impl<H: ServerHandler> Service<RoleServer> for OnWorkers<H> {
 /// Reply format for a panicking handler: an error result for a tool call (shaped for the negotiated revision), a
 /// JSON-RPC error for any other request.
 #[derive(Clone, Copy)]
-enum WhenPanicked {
+enum PanicReply {
     ToolResult { handshake: bool },
     Error,
 }
 
-impl WhenPanicked {
+impl PanicReply {
     fn of(request: &ClientRequest, context: &RequestContext<RoleServer>) -> Self {
         match request {
             ClientRequest::CallToolRequest(_) => Self::ToolResult {
@@ -127,7 +127,7 @@ impl WhenPanicked {
         }
     }
 
-    fn answer(self, panicked: &Panicked) -> Handled {
+    fn answer(self, panicked: &HandlerPanic) -> Handled {
         let Self::ToolResult { handshake } = self else { return Err(internal(panicked.to_string())) };
         let text = format!("the tool failed: {panicked}");
         let mut result = ServerResult::CallToolResult(CallToolResult::error(vec![ContentBlock::text(text)]));

@@ -57,18 +57,18 @@ pub enum Grant {
         /// Client secret at the identity provider, if required.
         client_secret: Option<Secret>,
         /// ID token of the user, issued by the identity provider.
-        id_token: Assertion,
+        id_token: AssertionSource,
     },
     /// Workload identity: the platform vouches for the program (SEP-1933).
     Workload {
         /// Token of the workload.
-        assertion: Assertion,
+        assertion: AssertionSource,
     },
 }
 
 /// Source of a signed assertion that a third party has issued.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Assertion {
+pub enum AssertionSource {
     /// The assertion itself.
     Given(Secret),
     /// A file that holds the assertion. Read again on each use, since such files are renewed.
@@ -100,7 +100,7 @@ impl AuthSettings {
     }
 }
 
-impl Assertion {
+impl AssertionSource {
     fn given(&self) -> Option<&Secret> {
         match self {
             Self::Given(secret) => Some(secret),

@@ -15,7 +15,7 @@ pub struct ServerName(Arc<str>);
 
 /// The error for an invalid server name. Holds the text, escaped and shortened.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct BadServerName(String);
+pub struct InvalidServerName(String);
 
 /// A tool of a server. The two names are stored separately, because any joined form would be ambiguous. The tool's name
 /// is the one that the server uses.
@@ -31,11 +31,11 @@ impl ServerName {
     /// Validates a server name.
     ///
     /// # Errors
-    /// Returns [`BadServerName`] if the name is empty, too long or has other characters.
-    pub fn new(name: &str) -> Result<Self, BadServerName> {
+    /// Returns [`InvalidServerName`] if the name is empty, too long or has other characters.
+    pub fn new(name: &str) -> Result<Self, InvalidServerName> {
         let fits = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'-');
         if name.is_empty() || name.len() > LONGEST_NAME || !name.bytes().all(fits) {
-            return Err(BadServerName(Untrusted::new(name).shortened(100).to_string()));
+            return Err(InvalidServerName(Untrusted::new(name).shortened(100).to_string()));
         }
         Ok(Self(name.into()))
     }
@@ -84,13 +84,13 @@ impl fmt::Debug for ToolId {
     }
 }
 
-impl fmt::Display for BadServerName {
+impl fmt::Display for InvalidServerName {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "`{}` is no name of a server: 1 to {LONGEST_NAME} of A-Z, a-z, 0-9, `_` and `-`", self.0)
     }
 }
 
-impl std::error::Error for BadServerName {}
+impl std::error::Error for InvalidServerName {}
 
 #[cfg(test)]
 mod tests {

@@ -290,7 +290,7 @@ fn unescaped(value: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{Assertion, Grant, Secret};
+    use crate::{AssertionSource, Grant, Secret};
 
     fn known(value: &str) -> Redactor {
         let mut redactor = Redactor::default();
@@ -392,7 +392,7 @@ mod tests {
             token_url: "https://idp/token".to_owned(),
             client_id: "public".to_owned(),
             client_secret: Some(Secret::new("idp-pass")),
-            id_token: Assertion::Given(Secret::new("identity-token")),
+            id_token: AssertionSource::Given(Secret::new("identity-token")),
         };
         spec.headers = [
             ("Authorization", "Bearer bearer-token"),

@@ -22,7 +22,7 @@ pub struct ServerSettings {
     /// Origin of the definition.
     pub origin: ServerOrigin,
     /// Activation state: enabled, disabled or unapproved.
-    pub admission: Admission,
+    pub admission: ActivationState,
     /// Starts the server on first use instead of immediately.
     pub lazy: bool,
     /// Allows the server's tools if no permission rule matches.
@@ -51,7 +51,7 @@ pub struct ServerSettings {
 
 /// Activation state of a server.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub enum Admission {
+pub enum ActivationState {
     /// The server may be used.
     #[default]
     Enabled,
@@ -92,7 +92,7 @@ impl Default for ServerSettings {
     fn default() -> Self {
         Self {
             origin: ServerOrigin::User,
-            admission: Admission::Enabled,
+            admission: ActivationState::Enabled,
             lazy: false,
             trust: false,
             include_tools: None,

@@ -12,7 +12,7 @@ use std::fmt;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-pub use error::{LoadError, ReplaceError, SaveError, UpdateError};
+pub use error::{DocumentLoadError, DocumentReplaceError, DocumentSaveError, DocumentUpdateError};
 
 use crate::digest::Digest;
 use place::{Found, Place};
@@ -28,7 +28,7 @@ const ATTEMPTS: usize = 8;
 #[derive(Debug, Clone)]
 pub struct Document {
     path: PathBuf,
-    privacy: Privacy,
+    privacy: DocumentPrivacy,
     is_made_private: bool,
     limit: u64,
     patience: Duration,
@@ -36,7 +36,7 @@ pub struct Document {
 
 /// Access that other users have to a document.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Privacy {
+pub enum DocumentPrivacy {
     /// Owner only: mode 0600, in a directory created with mode 0700. The document is neither read nor written if
     /// another user could have read or changed it. A symbolic link at its path is not followed.
     Private,
@@ -48,7 +48,7 @@ pub enum Privacy {
 
 /// Content of a document at one point in time.
 #[derive(Clone, PartialEq, Eq)]
-pub struct Loaded {
+pub struct LoadedDocument {
     /// The whole content.
     pub bytes: Vec<u8>,
     /// Identifies the content.
@@ -61,7 +61,7 @@ pub struct Stamp(Option<Digest>);
 
 impl Document {
     /// Creates a document handle. The size limit is 16 MiB; see [`Document::with_limit`].
-    pub fn at(path: impl Into<PathBuf>, privacy: Privacy) -> Self {
+    pub fn at(path: impl Into<PathBuf>, privacy: DocumentPrivacy) -> Self {
         Self { path: path.into(), privacy, is_made_private: false, limit: LIMIT, patience: PATIENCE }
     }
 
@@ -86,10 +86,10 @@ impl Document {
     }
 
     /// Reads the content, or returns `None` if the file does not exist. Takes no lock: replacement is atomic.
-    pub fn load(&self) -> Result<Option<Loaded>, LoadError> {
+    pub fn load(&self) -> Result<Option<LoadedDocument>, DocumentLoadError> {
         let Some(place) = Place::find(&self.path, self.privacy)? else { return Ok(None) };
         let found = place.read(self.limit)?;
-        Ok(found.map(|Found { bytes, .. }| Loaded { stamp: Stamp::of(&bytes), bytes }))
+        Ok(found.map(|Found { bytes, .. }| LoadedDocument { stamp: Stamp::of(&bytes), bytes }))
     }
 
     /// Replaces the content with the result of `edit`. If `edit` returns `None`, the content stays as it is.
@@ -102,38 +102,40 @@ impl Document {
     pub fn update<E>(
         &self,
         mut edit: impl FnMut(Option<&[u8]>) -> Result<Option<Vec<u8>>, E>,
-    ) -> Result<Stamp, UpdateError<E>> {
+    ) -> Result<Stamp, DocumentUpdateError<E>> {
         let place = Place::make(&self.path, self.privacy, self.is_made_private)?;
-        place.check_kind().map_err(SaveError::Load)?;
-        let _lock = place.lock(self.patience).map_err(SaveError::Locked)?;
+        place.check_kind().map_err(DocumentSaveError::Load)?;
+        let _lock = place.lock(self.patience).map_err(DocumentSaveError::Locked)?;
         for _ in 0..ATTEMPTS {
-            let old = place.read(self.limit).map_err(SaveError::Load)?;
+            let old = place.read(self.limit).map_err(DocumentSaveError::Load)?;
             let content = old.as_ref().map(|found| found.bytes.as_slice());
-            let Some(new) = edit(content).map_err(UpdateError::Edit)? else { return Ok(Stamp::of_found(content)) };
+            let Some(new) = edit(content).map_err(DocumentUpdateError::Edit)? else {
+                return Ok(Stamp::of_found(content));
+            };
             if content == Some(&new) || place.replace(old.as_ref(), &new, self.limit)? {
                 return Ok(Stamp::of(&new));
             }
         }
-        Err(SaveError::Disturbed { path: self.path.clone() }.into())
+        Err(DocumentSaveError::Disturbed { path: self.path.clone() }.into())
     }
 
     /// Replaces the content if it still matches `stamp`. For callers that edited a copy.
-    pub fn replace(&self, stamp: Stamp, bytes: &[u8]) -> Result<Stamp, ReplaceError> {
+    pub fn replace(&self, stamp: Stamp, bytes: &[u8]) -> Result<Stamp, DocumentReplaceError> {
         let updated = self.update(|old| match Stamp::of_found(old) {
             found if found == stamp => Ok(Some(bytes.to_vec())),
-            found => Err(ReplaceError::Conflict { path: self.path.clone(), found }),
+            found => Err(DocumentReplaceError::Conflict { path: self.path.clone(), found }),
         });
         updated.map_err(|error| match error {
-            UpdateError::Edit(conflict) => conflict,
-            UpdateError::Save(error) => ReplaceError::Save(error),
+            DocumentUpdateError::Edit(conflict) => conflict,
+            DocumentUpdateError::Save(error) => DocumentReplaceError::Save(error),
         })
     }
 
     /// Replaces the content unconditionally.
-    pub fn write(&self, bytes: &[u8]) -> Result<Stamp, SaveError> {
+    pub fn write(&self, bytes: &[u8]) -> Result<Stamp, DocumentSaveError> {
         self.update(|_| Ok::<_, Infallible>(Some(bytes.to_vec()))).map_err(|error| match error {
-            UpdateError::Edit(never) => match never {},
-            UpdateError::Save(error) => error,
+            DocumentUpdateError::Edit(never) => match never {},
+            DocumentUpdateError::Save(error) => error,
         })
     }
 }
@@ -153,7 +155,7 @@ impl Stamp {
 }
 
 /// Omits the content, which may be secret.
-impl fmt::Debug for Loaded {
+impl fmt::Debug for LoadedDocument {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "Loaded({} bytes, {:?})", self.bytes.len(), self.stamp)
     }

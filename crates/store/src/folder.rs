@@ -20,18 +20,18 @@ use crate::privacy::check_own_folder;
 /// # Errors
 /// Fails on an I/O error, and if the directory exists but other users can read or change it.
 pub fn make_private_directory(path: &Path) -> io::Result<()> {
-    let metadata = Folder::make_private(path)?.metadata()?;
+    let metadata = DirHandle::make_private(path)?.metadata()?;
     check_own_folder(path, &metadata).map_err(io::Error::other)
 }
 
 /// An open directory handle.
 #[derive(Debug)]
-pub(crate) struct Folder {
+pub(crate) struct DirHandle {
     file: File,
     path: PathBuf,
 }
 
-impl Folder {
+impl DirHandle {
     /// Opens a directory and stores its canonical path.
     pub(crate) fn open(path: &Path) -> io::Result<Self> {
         let path = std::fs::canonicalize(if path.as_os_str().is_empty() { Path::new(".") } else { path })?;

@@ -22,12 +22,12 @@ use std::time::Duration;
 
 use serde::Serialize;
 
-pub use error::{AppendError, OpenError};
+pub use error::{JournalAppendError, OpenError};
 pub use read::entries;
-pub use verify::{Broken, Fault, Verified, VerifyError, verify};
+pub use verify::{Broken, Fault, JournalSummary, JournalVerifyError, verify};
 
 use crate::lock::Held;
-use files::Files;
+use files::JournalFiles;
 use head::Head;
 use line::Line;
 use tail::Tail;
@@ -38,7 +38,7 @@ const PATIENCE: Duration = Duration::from_secs(10);
 /// A journal that any number of threads and processes can append to.
 #[derive(Debug)]
 pub struct Journal {
-    files: Files,
+    files: JournalFiles,
     options: JournalOptions,
     /// The mutex excludes other threads. The file lock excludes other processes.
     head: Mutex<File>,
@@ -65,7 +65,7 @@ impl Journal {
     /// # Errors
     /// Fails if another user could write to the journal, as for a private document, or on an I/O error.
     pub fn open(path: &Path, options: JournalOptions) -> Result<Self, OpenError> {
-        let files = Files::make(path)?;
+        let files = JournalFiles::make(path)?;
         let head = files.open_head()?;
         Ok(Self { files, options, head: Mutex::new(head) })
     }
@@ -74,11 +74,11 @@ impl Journal {
     ///
     /// The line is printable ASCII: all other characters are escaped. If this fails, the entry is not in the journal. A
     /// written entry survives the end of this process, but survives a system crash only after [`Journal::sync`].
-    pub fn append(&self, entry: &(impl Serialize + ?Sized)) -> Result<(), AppendError> {
-        let entry = serde_json::value::to_raw_value(entry).map_err(AppendError::NotJson)?;
+    pub fn append(&self, entry: &(impl Serialize + ?Sized)) -> Result<(), JournalAppendError> {
+        let entry = serde_json::value::to_raw_value(entry).map_err(JournalAppendError::NotJson)?;
         // The guarded state is on disk and consistent even after a panic.
         let head = self.head.lock().unwrap_or_else(PoisonError::into_inner);
-        let _held = Held::take(&head, &self.files.head_path(), PATIENCE).map_err(AppendError::Locked)?;
+        let _held = Held::take(&head, &self.files.head_path(), PATIENCE).map_err(JournalAppendError::Locked)?;
         let mut tail = Tail::find(&self.files, &head)?;
         let mut line = self.compose(&tail, &entry)?;
         if tail.size > 0 && tail.size + line.len() as u64 > self.options.max_bytes {
@@ -93,14 +93,14 @@ impl Journal {
         self.files.open_current()?.sync_data()
     }
 
-    fn compose(&self, tail: &Tail, entry: &serde_json::value::RawValue) -> Result<Vec<u8>, AppendError> {
+    fn compose(&self, tail: &Tail, entry: &serde_json::value::RawValue) -> Result<Vec<u8>, JournalAppendError> {
         let is_first = tail.size == 0;
         let after = if is_first { self.files.newest().map_err(|error| self.files.unwritten(error))? } else { None };
         let line = Line { is_first, link: &tail.link, after: after.as_deref(), torn: tail.torn, entry };
-        let text = line.compose().map_err(AppendError::NotJson)?;
+        let text = line.compose().map_err(JournalAppendError::NotJson)?;
         match text.len() as u64 {
             length if length <= self.options.max_bytes => Ok(text),
-            _ => Err(AppendError::TooLarge { limit: self.options.max_bytes }),
+            _ => Err(JournalAppendError::TooLarge { limit: self.options.max_bytes }),
         }
     }
 

@@ -20,12 +20,16 @@ mod processes;
 mod scratch;
 mod spill;
 
-pub use document::{Document, LoadError, Loaded, Privacy, ReplaceError, SaveError, Stamp, UpdateError};
+pub use document::{
+    Document, DocumentLoadError, DocumentPrivacy, DocumentReplaceError, DocumentSaveError, DocumentUpdateError,
+    LoadedDocument, Stamp,
+};
 pub use folder::make_private_directory;
 pub use journal::{
-    AppendError, Broken, Fault, Journal, JournalOptions, OpenError, Verified, VerifyError, entries, verify,
+    Broken, Fault, Journal, JournalAppendError, JournalOptions, JournalSummary, JournalVerifyError, OpenError, entries,
+    verify,
 };
-pub use lock::{Lock, LockError};
+pub use lock::{LockError, LockFile};
 pub use log::LogFile;
 pub use privacy::{Flaw, Unsafe};
-pub use spill::{Cleaned, Extension, SpillDir, SpillError, SpillLimits, Spilled};
+pub use spill::{FileTotals, SpillDir, SpillError, SpillExtension, SpillLimits, SpilledFile};

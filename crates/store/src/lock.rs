@@ -8,7 +8,7 @@ use std::sync::Arc;
 use std::thread;
 use std::time::{Duration, Instant};
 
-use crate::folder::{Folder, if_found};
+use crate::folder::{DirHandle, if_found};
 
 /// Maximum pause between two attempts.
 const LONGEST_PAUSE: Duration = Duration::from_millis(8);
@@ -18,8 +18,8 @@ const LONGEST_PAUSE: Duration = Duration::from_millis(8);
 /// The lock is a file that exists only while the lock is held. It may be held during long operations, including network
 /// requests. It is advisory: it only excludes other holders of the same lock.
 #[derive(Debug)]
-pub struct Lock {
-    folder: Arc<Folder>,
+pub struct LockFile {
+    folder: Arc<DirHandle>,
     path: PathBuf,
     /// Closing the file releases the lock.
     _file: File,
@@ -46,16 +46,16 @@ pub enum LockError {
     },
 }
 
-impl Lock {
+impl LockFile {
     /// Takes the lock at this path. Its directory must exist. Blocks up to `patience`.
     pub fn take(path: &Path, patience: Duration) -> Result<Self, LockError> {
         let failed = |source| LockError::Io { path: path.to_owned(), source };
         let name = path.file_name().ok_or_else(|| failed(io::ErrorKind::InvalidInput.into()))?;
-        let folder = Folder::open(path.parent().unwrap_or(Path::new(""))).map_err(failed)?;
+        let folder = DirHandle::open(path.parent().unwrap_or(Path::new(""))).map_err(failed)?;
         Self::beneath(&Arc::new(folder), name, patience)
     }
 
-    pub(crate) fn beneath(folder: &Arc<Folder>, name: &OsStr, patience: Duration) -> Result<Self, LockError> {
+    pub(crate) fn beneath(folder: &Arc<DirHandle>, name: &OsStr, patience: Duration) -> Result<Self, LockError> {
         let path = folder.path().join(name);
         let deadline = Instant::now() + patience;
         loop {
@@ -74,7 +74,7 @@ impl Lock {
     }
 }
 
-impl Drop for Lock {
+impl Drop for LockFile {
     fn drop(&mut self) {
         // Removed while still locked: waiters see that their file is no longer the one at the path, and retry.
         let _ = self.folder.remove(self.path.file_name().unwrap_or_default());
@@ -116,7 +116,7 @@ fn wait(file: &File, deadline: Instant) -> io::Result<bool> {
     }
 }
 
-fn is_current(folder: &Folder, name: &OsStr, file: &File) -> io::Result<bool> {
+fn is_current(folder: &DirHandle, name: &OsStr, file: &File) -> io::Result<bool> {
     let Some(named) = if_found(folder.stat(name))? else { return Ok(false) };
     let held = rustix::fs::fstat(file)?;
     Ok((named.st_dev, named.st_ino) == (held.st_dev, held.st_ino))
@@ -131,11 +131,11 @@ mod tests {
     fn a_lock_is_held_by_one_and_leaves_no_file() {
         let scratch = Scratch::new();
         let path = scratch.path("refresh.lock");
-        let lock = Lock::take(&path, Duration::ZERO).unwrap();
-        assert!(matches!(Lock::take(&path, Duration::ZERO), Err(LockError::Held { .. })));
+        let lock = LockFile::take(&path, Duration::ZERO).unwrap();
+        assert!(matches!(LockFile::take(&path, Duration::ZERO), Err(LockError::Held { .. })));
         drop(lock);
         assert!(!path.exists());
-        drop(Lock::take(&path, Duration::ZERO).unwrap());
+        drop(LockFile::take(&path, Duration::ZERO).unwrap());
     }
 
     #[test]
@@ -143,7 +143,7 @@ mod tests {
         let scratch = Scratch::new();
         let path = scratch.path("lock");
         std::os::unix::fs::symlink(scratch.path("elsewhere"), &path).unwrap();
-        assert!(matches!(Lock::take(&path, Duration::ZERO), Err(LockError::Io { .. })));
+        assert!(matches!(LockFile::take(&path, Duration::ZERO), Err(LockError::Io { .. })));
         assert!(!scratch.path("elsewhere").exists());
     }
 
@@ -157,7 +157,7 @@ mod tests {
             for _ in 0..8 {
                 scope.spawn(|| {
                     for _ in 0..25 {
-                        let _lock = Lock::take(&path, Duration::from_secs(60)).unwrap();
+                        let _lock = LockFile::take(&path, Duration::from_secs(60)).unwrap();
                         let count: u32 = std::fs::read_to_string(&counter).unwrap().parse().unwrap();
                         std::fs::write(&counter, (count + 1).to_string()).unwrap();
                     }

@@ -8,7 +8,7 @@ use std::io::{self, Write as _};
 use std::path::Path;
 use std::time::Duration;
 
-use crate::folder::{Folder, if_found};
+use crate::folder::{DirHandle, if_found};
 use crate::lock::Held;
 use crate::privacy::{check_file, check_unshared_folder};
 
@@ -18,7 +18,7 @@ const PATIENCE: Duration = Duration::from_secs(1);
 /// A log file with one older generation: `name` and `name.1`.
 #[derive(Debug)]
 pub struct LogFile {
-    folder: Folder,
+    folder: DirHandle,
     name: OsString,
     file: File,
     max_bytes: u64,
@@ -92,13 +92,13 @@ impl LogFile {
     }
 }
 
-fn own_folder(path: &Path) -> io::Result<Folder> {
-    let folder = Folder::make_private(path)?;
+fn own_folder(path: &Path) -> io::Result<DirHandle> {
+    let folder = DirHandle::make_private(path)?;
     check_unshared_folder(folder.path(), &folder.metadata()?).map_err(io::Error::other)?;
     Ok(folder)
 }
 
-fn open_own(folder: &Folder, name: &OsStr) -> io::Result<File> {
+fn open_own(folder: &DirHandle, name: &OsStr) -> io::Result<File> {
     let file = folder.append(name)?;
     check_file(&folder.path().join(name), &file.metadata()?).map_err(io::Error::other)?;
     Ok(file)

@@ -45,7 +45,7 @@ pub enum Flaw {
 impl Unsafe {
     /// Returns the remedy: a shell command where possible.
     pub fn fix(&self) -> String {
-        let path = Quoted(&self.path);
+        let path = ShellQuoted(&self.path);
         match self.flaw {
             Flaw::Link => {
                 format!("put the file itself in place of the link: cp {path} {path}.own && mv {path}.own {path}")
@@ -74,9 +74,9 @@ impl fmt::Display for Flaw {
 }
 
 /// A path, quoted for the shell.
-struct Quoted<'a>(&'a Path);
+struct ShellQuoted<'a>(&'a Path);
 
-impl fmt::Display for Quoted<'_> {
+impl fmt::Display for ShellQuoted<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let text = self.0.to_string_lossy();
         let is_plain = |character: char| character.is_ascii_alphanumeric() || "/._-+@".contains(character);
@@ -89,7 +89,7 @@ impl fmt::Display for Quoted<'_> {
 
 /// An error of checking a path.
 #[derive(Debug)]
-pub(crate) enum CheckError {
+pub(crate) enum PathCheckError {
     Unsafe(Unsafe),
     Io(io::Error),
 }
@@ -110,11 +110,11 @@ pub(crate) fn check_unshared_folder(path: &Path, metadata: &Metadata) -> Result<
 }
 
 /// Checks that no other user can replace any directory on the path. The path must not contain symbolic links.
-pub(crate) fn check_way(folder: &Path) -> Result<(), CheckError> {
+pub(crate) fn check_way(folder: &Path) -> Result<(), PathCheckError> {
     for above in folder.ancestors() {
-        let metadata = std::fs::symlink_metadata(above).map_err(CheckError::Io)?;
+        let metadata = std::fs::symlink_metadata(above).map_err(PathCheckError::Io)?;
         judge_way(&Facts::of(&metadata), us())
-            .map_err(|flaw| CheckError::Unsafe(Unsafe { path: above.to_owned(), flaw }))?;
+            .map_err(|flaw| PathCheckError::Unsafe(Unsafe { path: above.to_owned(), flaw }))?;
     }
     Ok(())
 }

@@ -78,7 +78,7 @@ fn run_and_kill(name: &str, path: &Path, steps: usize) {
 }
 
 fn document(path: &Path) -> Document {
-    Document::at(path, Privacy::Private).with_patience(Duration::from_secs(120))
+    Document::at(path, DocumentPrivacy::Private).with_patience(Duration::from_secs(120))
 }
 
 fn load(path: &Path) -> Value {
@@ -186,7 +186,7 @@ fn spill(path: &Path, number: u64) {
     let limits = SpillLimits { total_bytes: 50 << 10, ..SpillLimits::default() };
     let spill = SpillDir::open(path, limits).unwrap();
     for _ in 0..number {
-        match spill.write(Extension::Bin, &[0; 1 << 10][..]) {
+        match spill.write(SpillExtension::Bin, &[0; 1 << 10][..]) {
             Ok(_) | Err(SpillError::Full { .. }) => {}
             Err(error) => panic!("{error:?}"),
         }
@@ -211,9 +211,12 @@ fn starve(folder: &Path) {
         journal.append("old").unwrap();
         let before = getrlimit(resource).current;
         limit(resource, Some(least));
-        assert!(matches!(document.write(large.as_bytes()), Err(SaveError::Io { .. })), "{resource:?}");
-        assert!(matches!(journal.append(&large), Err(AppendError::Io { .. })), "{resource:?}");
-        assert!(matches!(spill.write(Extension::Txt, large.as_bytes()), Err(SpillError::Io { .. })), "{resource:?}");
+        assert!(matches!(document.write(large.as_bytes()), Err(DocumentSaveError::Io { .. })), "{resource:?}");
+        assert!(matches!(journal.append(&large), Err(JournalAppendError::Io { .. })), "{resource:?}");
+        assert!(
+            matches!(spill.write(SpillExtension::Txt, large.as_bytes()), Err(SpillError::Io { .. })),
+            "{resource:?}"
+        );
         limit(resource, before);
         assert_eq!(document.load().unwrap().unwrap().bytes, b"old");
         assert_eq!(verify(&folder.join("log")).unwrap().torn, 0);
@@ -221,7 +224,7 @@ fn starve(folder: &Path) {
         document.write(large.as_bytes()).unwrap();
     }
     journal.append(&large).unwrap();
-    spill.write(Extension::Txt, large.as_bytes()).unwrap();
+    spill.write(SpillExtension::Txt, large.as_bytes()).unwrap();
     assert_eq!(verify(&folder.join("log")).unwrap().entries, 3);
 }
 
@@ -238,10 +241,10 @@ fn want_is_an_error_and_passes() {
 fn umask(folder: &Path) {
     rustix::process::umask(rustix::fs::Mode::empty());
     document(&folder.join("private/tokens")).write(b"x").unwrap();
-    Document::at(folder.join("shared"), Privacy::Shared).write(b"x").unwrap();
+    Document::at(folder.join("shared"), DocumentPrivacy::Shared).write(b"x").unwrap();
     Journal::open(&folder.join("private/log"), OPTIONS).unwrap().append("x").unwrap();
     let spill = SpillDir::open(&folder.join("spill"), SpillLimits::default()).unwrap();
-    let spilled = spill.write(Extension::Txt, &b"x"[..]).unwrap();
+    let spilled = spill.write(SpillExtension::Txt, &b"x"[..]).unwrap();
     fs::rename(spilled.path, folder.join("spill/file")).unwrap();
 }
 

@@ -22,11 +22,11 @@ use base64::read::DecoderReader;
 use rustix::fs::FileType;
 
 pub use error::SpillError;
-pub use extension::Extension;
+pub use extension::SpillExtension;
 
-use crate::folder::{Folder, if_found};
+use crate::folder::{DirHandle, if_found};
 use crate::lock::Held;
-use crate::privacy::{CheckError, Flaw, Unsafe, check_own_folder, check_way};
+use crate::privacy::{Flaw, PathCheckError, Unsafe, check_own_folder, check_way};
 use pieces::Pieces;
 use room::Room;
 
@@ -48,7 +48,7 @@ const BASE64: GeneralPurpose = GeneralPurpose::new(
 /// A private directory with a quota.
 #[derive(Debug)]
 pub struct SpillDir {
-    folder: Folder,
+    folder: DirHandle,
     limits: SpillLimits,
 }
 
@@ -73,7 +73,7 @@ impl Default for SpillLimits {
 
 /// A file that was written.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Spilled {
+pub struct SpilledFile {
     /// Path of the file.
     pub path: PathBuf,
     /// Size in bytes.
@@ -82,7 +82,7 @@ pub struct Spilled {
 
 /// Number and size of expired files that were removed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct Cleaned {
+pub struct FileTotals {
     /// Number of files.
     pub files: usize,
     /// Total size in bytes.
@@ -100,18 +100,18 @@ impl SpillDir {
         if std::fs::symlink_metadata(path).is_ok_and(|metadata| metadata.is_symlink()) {
             return Err(Unsafe { path: path.to_owned(), flaw: Flaw::Link }.into());
         }
-        let folder = Folder::make_private(path).map_err(failed)?;
+        let folder = DirHandle::make_private(path).map_err(failed)?;
         check_own_folder(folder.path(), &folder.metadata().map_err(failed)?)?;
         check_way(folder.path()).map_err(|error| match error {
-            CheckError::Unsafe(flaw) => SpillError::Unsafe(flaw),
-            CheckError::Io(source) => failed(source),
+            PathCheckError::Unsafe(flaw) => SpillError::Unsafe(flaw),
+            PathCheckError::Io(source) => failed(source),
         })?;
         Ok(Self { folder, limits })
     }
 
     /// Writes the content of a reader to a new file. Other writers are locked out until the reader ends, so it should
     /// be fast.
-    pub fn write(&self, kind: Extension, mut from: impl Read) -> Result<Spilled, SpillError> {
+    pub fn write(&self, kind: SpillExtension, mut from: impl Read) -> Result<SpilledFile, SpillError> {
         let locked = self.folder.reopened().map_err(|error| self.failed(error))?;
         let _held = Held::take(&locked, self.folder.path(), PATIENCE).map_err(SpillError::Locked)?;
         let used = self.sweep(SystemTime::now())?.left;
@@ -119,7 +119,7 @@ impl SpillDir {
         let name = name(kind).map_err(|error| self.failed(error))?;
         let file = self.folder.create_private(&name).map_err(|error| self.failed(error))?;
         match self.copy(&mut from, file, &room) {
-            Ok(bytes) => Ok(Spilled { path: self.folder.path().join(&name), bytes }),
+            Ok(bytes) => Ok(SpilledFile { path: self.folder.path().join(&name), bytes }),
             Err(error) => {
                 let _ = self.folder.remove(&name);
                 Err(error)
@@ -130,14 +130,14 @@ impl SpillDir {
     /// Writes the concatenated pieces to a new file.
     pub fn write_pieces<P: AsRef<[u8]>>(
         &self,
-        kind: Extension,
+        kind: SpillExtension,
         pieces: impl IntoIterator<Item = P>,
-    ) -> Result<Spilled, SpillError> {
+    ) -> Result<SpilledFile, SpillError> {
         self.write(kind, Pieces::of(pieces.into_iter()))
     }
 
     /// Decodes base64 into a new file, chunk by chunk. Removes the file if the text is not valid base64.
-    pub fn write_base64(&self, kind: Extension, text: &[u8]) -> Result<Spilled, SpillError> {
+    pub fn write_base64(&self, kind: SpillExtension, text: &[u8]) -> Result<SpilledFile, SpillError> {
         self.write(kind, DecoderReader::new(text, &BASE64)).map_err(|error| match error {
             SpillError::Io { source, .. } if source.kind() == io::ErrorKind::InvalidData => SpillError::NotBase64,
             error => error,
@@ -145,12 +145,12 @@ impl SpillDir {
     }
 
     /// Removes expired files.
-    pub fn clean(&self) -> Result<Cleaned, SpillError> {
+    pub fn clean(&self) -> Result<FileTotals, SpillError> {
         Ok(self.sweep(SystemTime::now())?.removed)
     }
 
-    fn sweep(&self, now: SystemTime) -> Result<Swept, SpillError> {
-        let mut swept = Swept::default();
+    fn sweep(&self, now: SystemTime) -> Result<SweepResult, SpillError> {
+        let mut swept = SweepResult::default();
         for name in self.folder.names().map_err(|error| self.failed(error))? {
             let Some((bytes, written)) = self.own(&name).map_err(|error| self.failed(error))? else { continue };
             let is_old = now.duration_since(written).is_ok_and(|age| age > self.limits.age);
@@ -198,12 +198,12 @@ impl SpillDir {
 
 /// Files that a sweep removed, and files that remain.
 #[derive(Debug, Default)]
-struct Swept {
-    removed: Cleaned,
-    left: Cleaned,
+struct SweepResult {
+    removed: FileTotals,
+    left: FileTotals,
 }
 
-impl Swept {
+impl SweepResult {
     fn count(&mut self, is_removed: bool, bytes: u64) {
         let side = if is_removed { &mut self.removed } else { &mut self.left };
         side.files += 1;
@@ -211,7 +211,7 @@ impl Swept {
     }
 }
 
-fn name(kind: Extension) -> io::Result<OsString> {
+fn name(kind: SpillExtension) -> io::Result<OsString> {
     let mut random = [0; DIGITS / 2];
     getrandom::fill(&mut random).map_err(|error| io::Error::other(error.to_string()))?;
     let digits = u128::from_be_bytes(random);
@@ -224,6 +224,6 @@ fn is_our_name(name: &OsStr) -> bool {
         let is_digit = |byte: u8| matches!(byte, b'0'..=b'9' | b'a'..=b'f');
         digits.len() == DIGITS
             && digits.bytes().all(is_digit)
-            && Extension::ALL.iter().any(|known| known.as_str() == extension)
+            && SpillExtension::ALL.iter().any(|known| known.as_str() == extension)
     })
 }

@@ -13,10 +13,10 @@ use wharf_config::Layer;
 use wharf_net::NetOptions;
 use wharf_spec::HttpSpec;
 
-pub use browser::{Showing, visitor, visitors};
+pub use browser::{LoginPageMode, visitor, visitors};
 pub use vault::{LazyVault, Place};
 
-use crate::configured::Configuration;
+use crate::configured::ConfigContext;
 
 /// Login accounts of one command. The vault is read only when a server is dialled and a login exists.
 pub struct Accounts {
@@ -24,13 +24,13 @@ pub struct Accounts {
     named: Option<String>,
     /// `None` if no user configuration path is known.
     vault: Option<Arc<LazyVault>>,
-    configuration: Arc<Configuration>,
+    configuration: Arc<ConfigContext>,
     /// Accounts opened so far. A token refresh may still be running when the command ends.
     handed: Mutex<Vec<Account>>,
 }
 
 impl Accounts {
-    pub fn new(configuration: Arc<Configuration>, named: Option<String>) -> Self {
+    pub fn new(configuration: Arc<ConfigContext>, named: Option<String>) -> Self {
         let vault = file(&configuration).map(|path| Arc::new(LazyVault::new(path, configuration.clone())));
         Self { named, vault, configuration, handed: Mutex::default() }
     }
@@ -88,7 +88,7 @@ impl Accounts {
     }
 }
 
-/// Reports whether the server entry carries its own credentials: an `Authorization` header or userinfo in the URL. No
+/// Reports whether the server entry carries its own credentials: an `AuthorizationId` header or userinfo in the URL. No
 /// login is sent to such a server.
 pub fn has_own(spec: &HttpSpec) -> bool {
     let is_named = spec.headers.iter().any(|(name, _)| name.eq_ignore_ascii_case("authorization"));
@@ -96,7 +96,7 @@ pub fn has_own(spec: &HttpSpec) -> bool {
 }
 
 /// Path of the private token file, next to the user's configuration file.
-fn file(configuration: &Configuration) -> Option<PathBuf> {
+fn file(configuration: &ConfigContext) -> Option<PathBuf> {
     let user = &configuration.places.user;
     (!user.as_os_str().is_empty()).then(|| user.with_file_name("mcp-auth.json"))
 }

@@ -8,9 +8,9 @@ const HOUR: u64 = 60 * MINUTE;
 const DAY: u64 = 24 * HOUR;
 
 /// Formats the age of a time: `2s ago`, `5m ago`, `3h ago`, `4d ago`.
-pub struct Ago(pub SystemTime);
+pub struct AgeText(pub SystemTime);
 
-impl fmt::Display for Ago {
+impl fmt::Display for AgeText {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         // A time in the future comes from another clock: show it as now.
         let (count, unit) = rounded(self.0.elapsed().unwrap_or_default());
@@ -28,7 +28,7 @@ impl fmt::Display for Ends {
                 let (count, unit) = rounded(left);
                 write!(f, "in {count}{unit}")
             }
-            Err(_) => Ago(self.0).fmt(f),
+            Err(_) => AgeText(self.0).fmt(f),
         }
     }
 }
@@ -71,9 +71,9 @@ mod tests {
         for (seconds, expected) in
             [(2, "2s ago"), (61, "1m ago"), (3599, "59m ago"), (7200, "2h ago"), (200_000, "2d ago")]
         {
-            assert_eq!(Ago(SystemTime::now() - Duration::from_secs(seconds)).to_string(), expected);
+            assert_eq!(AgeText(SystemTime::now() - Duration::from_secs(seconds)).to_string(), expected);
         }
-        assert_eq!(Ago(SystemTime::now() + Duration::from_secs(100)).to_string(), "0s ago");
+        assert_eq!(AgeText(SystemTime::now() + Duration::from_secs(100)).to_string(), "0s ago");
         assert_eq!(Ends(SystemTime::now() + Duration::from_secs(7300)).to_string(), "in 2h");
         assert_eq!(Ends(SystemTime::now() - Duration::from_secs(61)).to_string(), "1m ago");
         for (text, seconds) in [("90s", 90), ("15m", 900), ("7d", 604_800), ("2w", 1_209_600)] {

@@ -6,7 +6,7 @@ use std::time::SystemTime;
 
 use wharf::Consent;
 use wharf_config::{
-    Approvable, Approval, ApprovalKey, ApprovalState, Approvals, ApprovalsError, Config, Configured, Described,
+    Approval, ApprovalKey, ApprovalState, ApprovalStore, ApprovalSubject, ApprovalsError, Config, Configured, Described,
 };
 use wharf_spec::{ServerName, Surroundings};
 
@@ -19,7 +19,7 @@ use crate::style::{GOOD, HEADING, QUIET, paint};
 pub struct Waiting {
     pub server: Configured,
     key: ApprovalKey,
-    pub what: Approvable,
+    pub what: ApprovalSubject,
     /// Lines of the version approved before, if there is one.
     before: Option<Vec<String>>,
     pub effects: ApprovalEffects,
@@ -32,14 +32,14 @@ pub struct Waiting {
 /// Fails if the stored approvals cannot be read.
 pub fn waiting<'a>(
     servers: impl IntoIterator<Item = &'a Configured>,
-    approvals: &Approvals,
+    approvals: &ApprovalStore,
     project: &Path,
     around: &Surroundings,
 ) -> Result<Vec<Waiting>, Failure> {
     let known = approvals.load().map_err(approvals_failed)?;
     let servers = servers.into_iter().filter(|server| waits(server)).filter_map(|server| {
         let described: &Described = server.described.as_ref().ok()?;
-        let what = Approvable::of(described, around);
+        let what = ApprovalSubject::of(described, around);
         let key = ApprovalKey::of(project, &server.place.file, server.name.as_str());
         let before = match known.state(&key, what.digest()) {
             ApprovalState::Changed { before } => Some(before),
@@ -54,13 +54,13 @@ pub fn waits(server: &Configured) -> bool {
     matches!(server.approval, Approval::Needed | Approval::Changed)
 }
 
-pub fn approvals(session: &Session) -> Result<Approvals, Failure> {
+pub fn approvals(session: &Session) -> Result<ApprovalStore, Failure> {
     let path = &session.configuration.places.approvals;
     if path.as_os_str().is_empty() {
         let failure = Failure::other("there is no place to keep approvals in");
         return Err(failure.hint("set HOME, or XDG_STATE_HOME to a directory of your own"));
     }
-    Ok(Approvals::at(path))
+    Ok(ApprovalStore::at(path))
 }
 
 pub fn approvals_failed(error: ApprovalsError) -> Failure {
@@ -87,7 +87,7 @@ impl Waiting {
     /// # Errors
     ///
     /// Fails if the approval cannot be stored.
-    pub fn approve(&self, approvals: &Approvals) -> Result<(), Failure> {
+    pub fn approve(&self, approvals: &ApprovalStore) -> Result<(), Failure> {
         approvals.approve(&self.key, &self.what, SystemTime::now()).map_err(approvals_failed)
     }
 

@@ -11,7 +11,7 @@ mod words;
 
 use std::path::Path;
 
-use wharf_wire::{Bounds, Raw, members};
+use wharf_wire::{JsonLimits, RawJson, members};
 
 use crate::failure::Failure;
 
@@ -34,9 +34,9 @@ pub enum Value {
     /// Text that is typed by the tool's schema.
     Text(String),
     /// JSON that is sent unchanged and not checked against the schema.
-    Json(Raw),
+    Json(RawJson),
     /// JSON from an object or a call expression, checked against the schema.
-    Member(Raw),
+    Member(RawJson),
 }
 
 /// Parses `k=v`, `k:=JSON`, `k=@FILE` and `k:=@FILE`.
@@ -59,7 +59,7 @@ fn read_word(word: &str, cwd: &Path) -> Result<Given, Failure> {
     };
     match name.strip_suffix(':') {
         None => Ok(Given { name: name.to_owned(), value: Value::Text(text) }),
-        Some(name) => match Raw::parse(text) {
+        Some(name) => match RawJson::parse(text) {
             Ok(json) => Ok(Given { name: name.to_owned(), value: Value::Json(json) }),
             Err(error) => Err(Failure::usage(format_args!("the value of `{name}` is {error}"))
                 .hint(format_args!("quote it for the shell, as in '{name}:={{\"a\":[1,2]}}'"))),
@@ -81,9 +81,9 @@ fn read_file(name: &str, file: &Path) -> Result<String, Failure> {
 /// Fails if the text is not a JSON object, or has duplicate members.
 pub fn read_object(text: String) -> Result<Vec<Given>, Failure> {
     let wrong = |error: &dyn std::fmt::Display| Failure::usage(format_args!("--args must be a JSON object: {error}"));
-    let object = Raw::parse(text.trim().to_owned()).map_err(|error| wrong(&error))?;
-    let members = members(&object, &Bounds::default()).map_err(|error| wrong(&error))?;
-    let given = |(name, value): (std::borrow::Cow<'_, str>, Raw)| Given {
+    let object = RawJson::parse(text.trim().to_owned()).map_err(|error| wrong(&error))?;
+    let members = members(&object, &JsonLimits::default()).map_err(|error| wrong(&error))?;
+    let given = |(name, value): (std::borrow::Cow<'_, str>, RawJson)| Given {
         name: name.into_owned(),
         value: Value::Member(value),
     };
@@ -92,8 +92,8 @@ pub fn read_object(text: String) -> Result<Vec<Given>, Failure> {
 
 /// The composed arguments, with warnings.
 #[derive(Debug)]
-pub struct Composed {
-    pub arguments: Raw,
+pub struct ComposedArguments {
+    pub arguments: RawJson,
     pub warnings: Vec<String>,
 }
 
@@ -102,7 +102,7 @@ pub struct Composed {
 /// # Errors
 ///
 /// Fails with all problems at once if the schema rejects arguments or requires others.
-pub fn compose(given: Vec<Given>, tool: &str, schema: Option<&Schema>) -> Result<Composed, Failure> {
+pub fn compose(given: Vec<Given>, tool: &str, schema: Option<&Schema>) -> Result<ComposedArguments, Failure> {
     let mut last: Vec<Given> = Vec::new();
     for next in given {
         last.retain(|other| other.name != next.name);
@@ -119,7 +119,7 @@ pub fn compose(given: Vec<Given>, tool: &str, schema: Option<&Schema>) -> Result
     }
     object.push('}');
     let warnings = check.finish()?;
-    Ok(Composed { arguments: Raw::parse(object).map_err(Failure::other)?, warnings })
+    Ok(ComposedArguments { arguments: RawJson::parse(object).map_err(Failure::other)?, warnings })
 }
 
 #[cfg(test)]
@@ -135,7 +135,7 @@ mod tests {
 
     #[track_caller]
     fn check(words: &[&str], expected: Result<&str, &str>) {
-        let schema = Schema::read(&Raw::parse(SCHEMA).unwrap());
+        let schema = Schema::read(&RawJson::parse(SCHEMA).unwrap());
         let words: Vec<String> = words.iter().map(|word| (*word).to_owned()).collect();
         let composed = read_words(&words, Path::new("/"))
             .and_then(|given| compose(given, "tool", Some(&schema)))
@@ -187,7 +187,7 @@ mod tests {
         given.extend(read_words(&["b=x".to_owned()], Path::new("/")).unwrap());
         let composed = compose(given, "tool", None).unwrap();
         assert_eq!(composed.arguments.get(), r#"{"a":12345678901234567890123,"b":"x"}"#);
-        let schema = Schema::read(&Raw::parse(SCHEMA).unwrap());
+        let schema = Schema::read(&RawJson::parse(SCHEMA).unwrap());
         let mistyped = compose(read_object(r#"{"text":1,"n":"x"}"#.to_owned()).unwrap(), "tool", Some(&schema));
         let message = "`text` must be a text, not `1`; `n` must be an integer, not `\"x\"`";
         assert_eq!(mistyped.unwrap_err().error.message, message);
@@ -204,7 +204,8 @@ mod tests {
             (r#"{"properties":{"text":{}},"anyOf":[{}]}"#, false),
         ] {
             let given = read_words(&["txt=a".to_owned()], Path::new("/")).unwrap();
-            let warnings = compose(given, "tool", Some(&Schema::read(&Raw::parse(schema).unwrap()))).unwrap().warnings;
+            let warnings =
+                compose(given, "tool", Some(&Schema::read(&RawJson::parse(schema).unwrap()))).unwrap().warnings;
             let expected = "the tool `tool` says nothing of an argument `txt`; did you mean `text`?";
             assert_eq!(warnings, if warns { vec![expected] } else { Vec::new() }, "{schema}");
         }

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use wharf::ToolStats;
 
-use crate::clock::Took;
+use crate::clock::DurationText;
 use crate::columns::Side;
 
 /// Headings of [`numbers`].
@@ -13,7 +13,7 @@ pub const NUMBERS: [(&str, Side); 5] =
 
 /// Returns the statistics of a tool as table cells.
 pub fn numbers(stats: &ToolStats) -> [String; 5] {
-    let took = |micros: u64| Took(Duration::from_micros(micros)).to_string();
+    let took = |micros: u64| DurationText(Duration::from_micros(micros)).to_string();
     let times = [stats.p50_us, stats.p90_us, stats.p99_us].map(took);
     let [half, most, nearly_all] = times;
     [stats.calls.to_string(), stats.errors.to_string(), half, most, nearly_all]

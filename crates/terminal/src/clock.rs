@@ -6,9 +6,9 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use wharf_spec::Timestamp;
 
 /// Formats a duration: `12 ms`, `1.3 s`.
-pub struct Took(pub Duration);
+pub struct DurationText(pub Duration);
 
-impl fmt::Display for Took {
+impl fmt::Display for DurationText {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self.0.as_millis() {
             millis @ 0..1000 => write!(f, "{millis} ms"),
@@ -77,7 +77,7 @@ mod tests {
         assert_eq!(timestamp(unix_time(u64::MAX)), "9999-12-31T23:59:59.000Z");
         assert_eq!(time_of_day(UNIX_EPOCH + Duration::from_millis(1_785_196_799_999)), "23:59:59");
         for (millis, expected) in [(0, "0 ms"), (999, "999 ms"), (1000, "1.0 s"), (61_250, "61.2 s")] {
-            assert_eq!(Took(Duration::from_millis(millis)).to_string(), expected);
+            assert_eq!(DurationText(Duration::from_millis(millis)).to_string(), expected);
         }
     }
 }

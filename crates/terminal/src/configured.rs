@@ -6,11 +6,11 @@ use std::sync::{Arc, OnceLock};
 use clap::Args;
 use tokio::sync::oneshot;
 use wharf_config::{
-    Approval, Config, Configured, Places, Problem, Reader, Referred, Resolving, RuleText, SecretStore, Settings,
-    Severity,
+    Approval, Config, Configured, GlobalSettings, Places, Problem, ProblemSeverity, Reader, ReferenceTarget, Resolving,
+    RuleText, SecretStore,
 };
 use wharf_policy::{Action, Policy, Rule, RuleOrigin, SourcedRule, Standing};
-use wharf_spec::{Admission, ServerEntry, ServerSpec, Surroundings};
+use wharf_spec::{ActivationState, ServerEntry, ServerSpec, Surroundings};
 
 use crate::console::Console;
 use crate::failure::{Failure, Kind};
@@ -45,7 +45,7 @@ impl ConfigArgs {
 }
 
 /// The configuration, loaded on first use.
-pub struct Configuration {
+pub struct ConfigContext {
     pub places: Places,
     /// State directory. `None` without a home directory.
     pub state: Option<PathBuf>,
@@ -59,7 +59,7 @@ pub struct Configuration {
     loaded: OnceLock<Arc<Config>>,
 }
 
-impl Configuration {
+impl ConfigContext {
     pub fn new(args: ConfigArgs, around: &Surroundings, console: Arc<Console>) -> Self {
         let (places, state) = whereabouts(&args, around);
         let (reader, strict) = (Reader::new(places.clone(), around.clone()), args.strict_config);
@@ -88,7 +88,8 @@ impl Configuration {
             return Err(broken(missing));
         }
         if is_new {
-            let of_files = |problem: &&Problem| problem.server.is_none() || problem.severity == Severity::Warning;
+            let of_files =
+                |problem: &&Problem| problem.server.is_none() || problem.severity == ProblemSeverity::Warning;
             for problem in config.problems.iter().filter(of_files) {
                 self.console.warn(told(problem));
             }
@@ -151,7 +152,8 @@ impl Configuration {
     /// Fails if the configuration cannot be read.
     pub async fn entries(&self) -> Result<(Vec<ServerEntry>, Vec<Failure>), Failure> {
         let config = self.config()?;
-        let wanted = config.servers.iter().filter(|server| server.admission() == Admission::Enabled).cloned().collect();
+        let wanted =
+            config.servers.iter().filter(|server| server.admission() == ActivationState::Enabled).cloned().collect();
         let (mut entries, mut failures) = (Vec::new(), Vec::new());
         for resolved in self.resolve(wanted, Arc::clone(config)).await {
             match resolved {
@@ -203,7 +205,7 @@ impl Configuration {
     }
 
     /// Returns the store behind `${secret:NAME}`.
-    pub fn secrets(&self, settings: &Settings) -> SecretStore {
+    pub fn secrets(&self, settings: &GlobalSettings) -> SecretStore {
         let user = &self.places.user;
         // Without a home directory there is no such file: a bare file name would refer to the working directory.
         let file = if user.as_os_str().is_empty() { PathBuf::new() } else { user.with_file_name("secrets.json") };
@@ -230,7 +232,7 @@ impl Configuration {
 }
 
 /// Returns the permission rules of these settings.
-pub fn rules_of(settings: &Settings) -> Vec<SourcedRule> {
+pub fn rules_of(settings: &GlobalSettings) -> Vec<SourcedRule> {
     let mut rules = sourced(&settings.rules);
     if settings.unread {
         // The rules of the unreadable file are unknown, so deny every call until it is fixed.
@@ -244,7 +246,7 @@ pub fn rules_of(settings: &Settings) -> Vec<SourcedRule> {
 }
 
 /// Returns a warning for each project rule that cannot be parsed, with its consequence.
-pub fn unreadable_rules(settings: &Settings) -> Vec<String> {
+pub fn unreadable_rules(settings: &GlobalSettings) -> Vec<String> {
     let policy = Policy::compile(rules_of(settings), &[]);
     // A rule without a tool name was reported when its file was loaded.
     let is_named = |problem: &&wharf_policy::Problem| !problem.rule.rule.tool.is_empty();
@@ -259,7 +261,7 @@ pub fn unreadable_rules(settings: &Settings) -> Vec<String> {
 /// Reports whether an entry refers to a stored secret.
 pub fn refers_to_secret(server: &Configured) -> bool {
     server.described.as_ref().is_ok_and(|described| {
-        described.references().iter().any(|reference| matches!(reference.to, Referred::Secret(_)))
+        described.references().iter().any(|reference| matches!(reference.to, ReferenceTarget::Secret(_)))
     })
 }
 
@@ -388,12 +390,14 @@ pub fn refusal(server: &Configured) -> Option<Failure> {
         return Some(problems_of(name.as_str(), problems));
     }
     let failure = match (server.admission(), server.approval) {
-        (Admission::Enabled, _) => return None,
-        (Admission::Disabled, _) => Failure::usage("it is switched off").hint(format_args!("wharf enable {name}")),
-        (Admission::Unapproved, Approval::Changed) => {
+        (ActivationState::Enabled, _) => return None,
+        (ActivationState::Disabled, _) => {
+            Failure::usage("it is switched off").hint(format_args!("wharf enable {name}"))
+        }
+        (ActivationState::Unapproved, Approval::Changed) => {
             Failure::of(Kind::Denied, "it has changed since you approved it").hint(format_args!("wharf approve {name}"))
         }
-        (Admission::Unapproved, _) => Failure::of(Kind::Denied, unapproved(server))
+        (ActivationState::Unapproved, _) => Failure::of(Kind::Denied, unapproved(server))
             .hint(format_args!("wharf approve {name} shows what it would run and asks you")),
     };
     Some(failure.about(name.as_str()).hint(format_args!("it stands in {}", server.place)))

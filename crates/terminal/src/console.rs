@@ -34,7 +34,7 @@ pub struct Console {
     data_terminal: bool,
     talk_terminal: bool,
     status: Mutex<Status>,
-    above: Mutex<Option<Arc<dyn Above>>>,
+    above: Mutex<Option<Arc<dyn LineOverlay>>>,
 }
 
 /// State of the status line, and log lines deferred while a question is open.
@@ -51,7 +51,7 @@ struct Status {
 }
 
 /// Output sink that prints above the line being edited.
-pub trait Above: Send + Sync {
+pub trait LineOverlay: Send + Sync {
     /// Prints lines above the edited line. Does not block.
     fn print(&self, text: String);
 
@@ -63,7 +63,7 @@ pub trait Above: Send + Sync {
 }
 
 /// Guard of an open question. Dropping it prints the deferred log lines.
-pub struct Floor<'a>(&'a Console);
+pub struct PromptGuard<'a>(&'a Console);
 
 /// Minimum interval between two updates of the status line.
 const STATUS_EVERY: Duration = Duration::from_millis(80);
@@ -82,7 +82,7 @@ impl Console {
     }
 
     /// Routes all output above a line that is being edited. Requires stdout to be a terminal.
-    pub fn attach(&self, above: Arc<dyn Above>) {
+    pub fn attach(&self, above: Arc<dyn LineOverlay>) {
         self.clear();
         *self.above.lock().unwrap_or_else(PoisonError::into_inner) = Some(above);
     }
@@ -93,12 +93,12 @@ impl Console {
     }
 
     /// Returns the overlay for data, if one is attached.
-    fn above(&self) -> Option<Arc<dyn Above>> {
+    fn above(&self) -> Option<Arc<dyn LineOverlay>> {
         self.above.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
     /// Returns the overlay for messages, if one is attached and stderr is not redirected.
-    fn above_talk(&self) -> Option<Arc<dyn Above>> {
+    fn above_talk(&self) -> Option<Arc<dyn LineOverlay>> {
         self.above().filter(|_| self.talk_terminal)
     }
 
@@ -212,11 +212,11 @@ impl Console {
 
     /// Reserves the terminal for a question. Until the guard is dropped, the status line is hidden and log lines are
     /// deferred. Output above an edited line is not affected.
-    pub fn take_floor(&self) -> Floor<'_> {
+    pub fn take_floor(&self) -> PromptGuard<'_> {
         let mut status = self.lock();
         self.wipe(&mut status);
         status.asking = true;
-        Floor(self)
+        PromptGuard(self)
     }
 
     /// Warns about a problem that does not stop the command.
@@ -264,7 +264,7 @@ impl Console {
     }
 }
 
-impl Drop for Floor<'_> {
+impl Drop for PromptGuard<'_> {
     fn drop(&mut self) {
         let mut status = self.0.lock();
         status.asking = false;
@@ -316,7 +316,7 @@ mod tests {
     #[derive(Default)]
     struct Notes(Mutex<Vec<String>>);
 
-    impl Above for Notes {
+    impl LineOverlay for Notes {
         fn print(&self, text: String) {
             self.0.lock().unwrap().push(format!("print {text}"));
         }

@@ -124,7 +124,7 @@ impl std::fmt::Display for Size {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use wharf_wire::Raw;
+    use wharf_wire::RawJson;
 
     #[test]
     fn every_block_becomes_a_line() {
@@ -137,7 +137,7 @@ mod tests {
             (r#"{"type":"hologram"}"#, "[hologram: 19 bytes]"),
             ("7", "[a block of no known kind: 1 byte]"),
         ] {
-            assert_eq!(text_view(&[Content::view(Raw::parse(block).unwrap())]), expected);
+            assert_eq!(text_view(&[Content::view(RawJson::parse(block).unwrap())]), expected);
         }
         assert_eq!(Size(1500).to_string(), "1.5 kB");
     }

@@ -5,7 +5,7 @@
 use serde_json::{Value, json};
 use wharf_policy::{Attempt, Policy, Risk, Verdict};
 use wharf_spec::ServerEntry;
-use wharf_wire::Raw;
+use wharf_wire::RawJson;
 
 use crate::failure::{Failure, Kind};
 use crate::session::Session;
@@ -23,7 +23,7 @@ pub fn refuse_denied(session: &Session, server: &ServerEntry, tool: &str, argume
     }
     let mut arguments = arguments.clone();
     arguments["server"] = json!(server.name.as_str());
-    let arguments = Raw::known(arguments.to_string());
+    let arguments = RawJson::known(arguments.to_string());
     let attempt = Attempt::access((&server.name, &server.settings.origin), tool, &arguments, Risk::Low);
     let decision = policy.decide(&attempt);
     match decision.verdict {

@@ -26,7 +26,7 @@ use terminal::Terminal;
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Typed {
     /// One or more lines without the last newline.
-    Line { text: String, began: Began },
+    Line { text: String, began: LineStart },
     /// Ctrl-C. The current line is discarded.
     Interrupt,
     /// Ctrl-D on an empty line, or end of input.
@@ -35,7 +35,7 @@ pub enum Typed {
 
 /// Start of a line relative to the latest question. A line begun before it is not an answer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Began {
+pub enum LineStart {
     Before,
     After,
 }

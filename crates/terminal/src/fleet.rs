@@ -10,18 +10,18 @@ use tokio::sync::{Semaphore, mpsc};
 use wharf::{Host, HostError};
 use wharf_auth::AuthSettings;
 use wharf_config::{Config, Configured, Watch};
-use wharf_spec::{Admission, ServerEntry, ServerName, ServerSpec};
+use wharf_spec::{ActivationState, ServerEntry, ServerName, ServerSpec};
 
 use crate::configured::rules_of;
 use crate::failure::Failure;
-use crate::hosting::Hosted;
+use crate::hosting::OneShotHost;
 use crate::session::Session;
 use crate::status::gathered::{Gathered, Row, gather};
 
 pub use reloaded::Reloaded;
 
 /// A host together with the configuration it runs.
-pub struct Fleet<'a> {
+pub struct ManagedHost<'a> {
     pub session: &'a Session,
     pub host: Host,
     /// Names of the selected servers. Empty selects all.
@@ -54,7 +54,7 @@ impl Known {
     /// Resolves the enabled and approved servers, or those of them that `ids` names.
     pub async fn resolve(session: &Session, config: Arc<Config>, ids: &[String]) -> Self {
         let is_wanted = |server: &&Configured| {
-            server.admission() == Admission::Enabled
+            server.admission() == ActivationState::Enabled
                 && (ids.is_empty() || ids.iter().any(|id| server.name.as_str() == id))
         };
         let wanted: Vec<Configured> = config.servers.iter().filter(is_wanted).cloned().collect();
@@ -90,7 +90,8 @@ impl Known {
 
     /// Project servers that await approval.
     pub fn unapproved(&self) -> impl Iterator<Item = &Configured> {
-        let waits = |server: &&Configured| server.admission() == Admission::Unapproved && server.described.is_ok();
+        let waits =
+            |server: &&Configured| server.admission() == ActivationState::Unapproved && server.described.is_ok();
         self.config.servers.iter().chain(&self.config.beside).filter(waits)
     }
 }
@@ -101,7 +102,7 @@ pub fn is_written_alike(one: &Configured, other: &Configured) -> bool {
         == (&other.name, other.layer, &other.place.file, &other.written)
 }
 
-impl<'a> Fleet<'a> {
+impl<'a> ManagedHost<'a> {
     /// Creates a managed host from a host started with `known`.
     pub fn new(session: &'a Session, host: Host, known: Known, ids: &[String]) -> Self {
         Self {
@@ -141,7 +142,7 @@ impl<'a> Fleet<'a> {
     /// Reports whether a server is not in the host yet because its configuration is still being resolved.
     pub fn awaits(&self, server: &Configured) -> bool {
         let (known, name) = (self.known(), server.name.as_str());
-        server.admission() == Admission::Enabled
+        server.admission() == ActivationState::Enabled
             && self.changing.available_permits() == 0
             && self.host.status_of(name).is_err()
             && !known.failures.iter().any(|(failed, _)| failed == name)
@@ -213,7 +214,7 @@ impl<'a> Fleet<'a> {
 
     /// Converts a host error into a failure with hints.
     pub fn failure(&self, name: &ServerName, error: HostError) -> Failure {
-        Hosted::over(self.session, self.host.clone(), self.known().entries.clone()).failure(name, error)
+        OneShotHost::over(self.session, self.host.clone(), self.known().entries.clone()).failure(name, error)
     }
 }
 

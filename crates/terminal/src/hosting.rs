@@ -8,13 +8,13 @@ use tokio::time::Instant;
 use url::Url;
 use wharf::catalog::NameStyle;
 use wharf::{
-    Asker, Attention, Host, HostBuilder, HostError, ResultLimits, RuleSink, StartError, State, Trouble, WhenAsked,
+    Asker, Host, HostBuilder, HostError, ListingMode, PromptPolicy, ResultLimits, RuleSink, StartError, State, Trouble,
 };
-use wharf_client::{ConnectOptions, Connection, Services};
+use wharf_client::{ClientServices, ConnectOptions, Connection};
 use wharf_spec::{Reconnect, ServerEntry, ServerName};
 use wharf_wire::Root;
 
-use crate::accounts::{Showing, visitors};
+use crate::accounts::{LoginPageMode, visitors};
 use crate::configured::unreadable_rules;
 use crate::failure::{Failure, Kind};
 use crate::servers::while_starting;
@@ -22,20 +22,20 @@ use crate::session::Session;
 
 /// Start time of a host's servers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Begin {
+pub enum StartMode {
     AtOnce,
     /// On first use. The cached catalog may suffice.
     WhenNeeded,
 }
 
 /// A host for one command, and its servers.
-pub struct Hosted<'a> {
+pub struct OneShotHost<'a> {
     pub host: Host,
     session: &'a Session,
     entries: Vec<ServerEntry>,
 }
 
-impl<'a> Hosted<'a> {
+impl<'a> OneShotHost<'a> {
     /// Starts a host with these servers.
     ///
     /// # Errors
@@ -44,8 +44,8 @@ impl<'a> Hosted<'a> {
     pub async fn start(
         session: &'a Session,
         entries: Vec<ServerEntry>,
-        services: Services,
-        begin: Begin,
+        services: ClientServices,
+        begin: StartMode,
     ) -> Result<Self, Failure> {
         let entries: Vec<ServerEntry> = entries.into_iter().map(|entry| for_once(entry, begin, session)).collect();
         let host = start_host(session, || plain(session, &entries, services.clone())).await?;
@@ -153,7 +153,7 @@ pub async fn start_host(session: &Session, builder: impl Fn() -> HostBuilder) ->
 pub struct Standing {
     /// Asks the user for permission. `None` if there is no terminal.
     pub asker: Option<Arc<dyn Asker>>,
-    pub when_asked: WhenAsked,
+    pub when_asked: PromptPolicy,
     /// Receives the rule of an "always" answer.
     pub sink: Option<RuleSink>,
 }
@@ -165,7 +165,7 @@ pub struct Standing {
 /// Fails if the configuration or its rules are invalid.
 pub async fn start_standing(session: &Session, entries: &[ServerEntry], with: Standing) -> Result<Host, Failure> {
     let settings = session.configuration.config()?.settings.clone();
-    let visitors = visitors(session, Showing::Agreed);
+    let visitors = visitors(session, LoginPageMode::Agreed);
     let builder = || {
         let visitors = visitors.clone();
         let mut builder = Host::builder()
@@ -198,7 +198,7 @@ fn refused(refusal: &wharf::tools::Refusal) -> Failure {
 }
 
 /// Returns the builder of a host for one command: lists tools once and does not watch for changes.
-fn plain(session: &Session, entries: &[ServerEntry], services: Services) -> HostBuilder {
+fn plain(session: &Session, entries: &[ServerEntry], services: ClientServices) -> HostBuilder {
     let options: HashMap<String, ConnectOptions> =
         entries.iter().map(|entry| (entry.name.as_str().to_owned(), session.options_for(entry))).collect();
     Host::builder()
@@ -207,14 +207,14 @@ fn plain(session: &Session, entries: &[ServerEntry], services: Services) -> Host
         .limits(session.limits().clone())
         .connecting(move |server| options.get(server).cloned().unwrap_or_default())
         .services(services)
-        .attention(Attention::ToolsOnce)
+        .attention(ListingMode::ToolsOnce)
 }
 
 /// Adapts an entry to one command: no reconnects, and `--timeout` applies.
-fn for_once(mut entry: ServerEntry, begin: Begin, session: &Session) -> ServerEntry {
+fn for_once(mut entry: ServerEntry, begin: StartMode, session: &Session) -> ServerEntry {
     let settings = &mut entry.settings;
     settings.reconnect = Reconnect::Off;
-    settings.lazy = begin == Begin::WhenNeeded;
+    settings.lazy = begin == StartMode::WhenNeeded;
     (settings.idle_stop, settings.health_check, settings.keep_results) = (None, None, None);
     if let Some(time) = session.timeout() {
         (settings.timeout, settings.startup_timeout) = (Some(time), Some(time));

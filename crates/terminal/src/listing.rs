@@ -12,7 +12,7 @@ use wharf_wire::ServerCapabilities;
 
 use crate::denied::refuse_listing;
 use crate::failure::{Ending, Failure, Outcome, Told, render};
-use crate::servers::{ManyServers, each};
+use crate::servers::{ServerArgs, each};
 use crate::session::Session;
 use crate::style::{HEADING, QUIET, paint};
 use crate::table::{Row, table, wrap};
@@ -51,7 +51,7 @@ pub struct Found<T> {
 /// # Errors
 ///
 /// Fails if the servers cannot be resolved, if rules deny all of them, or if the only server fails.
-pub async fn list<T: Asked>(session: &Session, servers: &ManyServers) -> Outcome {
+pub async fn list<T: Asked>(session: &Session, servers: &ServerArgs) -> Outcome {
     let (servers, failures) = servers.resolve(session).await?;
     let servers = without_denied::<T>(session, servers)?;
     let mut results = each(session, &servers, |connection| ask::<T>(connection)).await;

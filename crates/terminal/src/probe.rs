@@ -14,7 +14,7 @@ use tokio::task::JoinSet;
 use wharf::catalog::Section;
 use wharf_client::{Connection, StepOutcome};
 use wharf_config::Configured;
-use wharf_spec::{Admission, ServerEntry};
+use wharf_spec::{ActivationState, ServerEntry};
 use wharf_wire::Implementation;
 
 pub use brief::{brief, evidence};
@@ -78,18 +78,18 @@ pub struct Broken {
 }
 
 /// A configured server and the result of probing it.
-pub struct Looked<'a> {
+pub struct ProbedServer<'a> {
     pub server: &'a Configured,
     /// A failure for servers that may not be used or cannot be resolved.
     pub outcome: Result<Probed, Failure>,
 }
 
-impl Looked<'_> {
+impl ProbedServer<'_> {
     /// Returns the kind of failure of an enabled server.
     pub fn kind(&self) -> Option<Kind> {
         match &self.outcome {
             Ok(probed) => probed.outcome.as_ref().err().map(|broken| broken.failure.kind),
-            Err(_) if self.server.admission() != Admission::Enabled => None,
+            Err(_) if self.server.admission() != ActivationState::Enabled => None,
             Err(failure) => Some(failure.kind),
         }
     }
@@ -144,7 +144,7 @@ pub async fn one(session: &Session, entry: &ServerEntry) -> Probed {
 /// # Errors
 ///
 /// Fails if the configuration cannot be read.
-pub async fn all(session: &Session) -> Result<Vec<Looked<'_>>, Failure> {
+pub async fn all(session: &Session) -> Result<Vec<ProbedServer<'_>>, Failure> {
     let config = session.configuration.config()?;
     let wanted = |server: &&Configured| refusal(server).is_none();
     let servers: Vec<Configured> = config.servers.iter().filter(wanted).cloned().collect();
@@ -156,7 +156,7 @@ pub async fn all(session: &Session) -> Result<Vec<Looked<'_>>, Failure> {
             None => resolved.next().unwrap_or_else(|| Err(Failure::other("it was lost on the way"))),
         };
         looked.push(match entry {
-            Err(failure) => Some(Looked { server, outcome: Err(failure) }),
+            Err(failure) => Some(ProbedServer { server, outcome: Err(failure) }),
             Ok(entry) => {
                 begin(session, &mut tasks, position, entry);
                 None
@@ -168,7 +168,7 @@ pub async fn all(session: &Session) -> Result<Vec<Looked<'_>>, Failure> {
     let names: Vec<&str> = started.map(|(_, server)| server.name.as_str()).collect();
     let probed = waiting(session, &names, tasks.join_all()).await;
     for (position, probed) in probed {
-        looked[position] = Some(Looked { server: &config.servers[position], outcome: Ok(probed) });
+        looked[position] = Some(ProbedServer { server: &config.servers[position], outcome: Ok(probed) });
     }
     Ok(looked.into_iter().flatten().collect())
 }

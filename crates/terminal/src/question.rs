@@ -23,7 +23,7 @@ mod visited;
 use tokio::sync::Mutex;
 use wharf::Consent;
 use wharf_spec::Untrusted;
-use wharf_wire::{ElicitAnswer, Elicitation, FormRequest, UrlRequest};
+use wharf_wire::{Elicitation, ElicitationResponse, FormRequest, UrlRequest};
 
 use crate::console::Console;
 use crate::editor::{Echo, Field};
@@ -31,24 +31,24 @@ use crate::failure::gutter;
 use crate::style::{NAME, paint};
 use crate::table::{wrap, wrap_gutter};
 
-pub use approval::{ApprovalTalk, prompt as approval_prompt};
-pub use form::FormTalk;
+pub use approval::{ApprovalDialog, prompt as approval_prompt};
+pub use form::FormDialog;
 pub use given::from_answers;
-pub use link::{Link, LinkTalk};
-pub use login::{Login, LoginTalk, OPEN};
-pub use opener::Opener;
+pub use link::{Link, LinkDialog};
+pub use login::{Login, LoginDialog, OPEN};
+pub use opener::UrlOpener;
 pub use pages::Room;
-pub use permission::PermissionTalk;
-pub use sampling::{SamplingTalk, Wanted};
+pub use permission::PermissionDialog;
+pub use sampling::{SamplingDialog, Wanted};
 pub use secret::secrets;
-pub use visited::VisitedTalk;
+pub use visited::PageVisitDialog;
 
 /// Context of an elicitation: the requesting server and the means to ask.
 pub struct Asking<'a> {
     pub console: &'a Console,
     /// The server's configured name.
     pub server: &'a str,
-    pub opener: &'a Opener,
+    pub opener: &'a UrlOpener,
     /// Allows forms to ask for passwords and other secrets.
     pub allow_secrets: bool,
 }
@@ -109,7 +109,7 @@ const MESSAGE_SHOWN: usize = 8_000;
 /// # Cancel safety
 ///
 /// Dropping the future abandons the question. Later input is not read.
-pub async fn ask(asking: &Asking<'_>, request: &Elicitation) -> ElicitAnswer {
+pub async fn ask(asking: &Asking<'_>, request: &Elicitation) -> ElicitationResponse {
     let name = Untrusted::new(asking.server).to_string();
     match request {
         Elicitation::Form(form) => ask_form(asking, &name, form).await,
@@ -117,34 +117,34 @@ pub async fn ask(asking: &Asking<'_>, request: &Elicitation) -> ElicitAnswer {
     }
 }
 
-async fn ask_form(asking: &Asking<'_>, name: &str, form: &FormRequest) -> ElicitAnswer {
+async fn ask_form(asking: &Asking<'_>, name: &str, form: &FormRequest) -> ElicitationResponse {
     if let Some(field) = form.secret_field().filter(|_| !asking.allow_secrets) {
         let field = Untrusted::new(field.display_name()).shortened(80).to_string();
         asking.console.warn(format_args!(
             "{name} asks for `{field}`, which looks like a secret; a form is no place for one, so the answer is no"
         ));
-        return ElicitAnswer::Decline;
+        return ElicitationResponse::Decline;
     }
     if !terminal::is_there() {
         let how = "run it in a terminal, or answer beforehand with --answer name=value";
         return unheard(asking, name, &form.message, how);
     }
-    converse(asking.console, &mut FormTalk::new(name, form)).await
+    converse(asking.console, &mut FormDialog::new(name, form)).await
 }
 
-async fn ask_link(asking: &Asking<'_>, name: &str, request: &UrlRequest) -> ElicitAnswer {
+async fn ask_link(asking: &Asking<'_>, name: &str, request: &UrlRequest) -> ElicitationResponse {
     let link = match Link::read(&request.url) {
         Ok(link) => link,
         Err(reason) => {
             warn_of_link(asking.console, asking.server, &request.url, &reason);
-            return ElicitAnswer::Decline;
+            return ElicitationResponse::Decline;
         }
     };
     if !terminal::is_there() {
         return unheard(asking, name, &request.message, "run it in a terminal to look at the address it wants opened");
     }
-    let answer = converse(asking.console, &mut LinkTalk::new(name, &request.message, &link)).await;
-    if let ElicitAnswer::Accept(_) = answer {
+    let answer = converse(asking.console, &mut LinkDialog::new(name, &request.message, &link)).await;
+    if let ElicitationResponse::Accept(_) = answer {
         open(asking.console, asking.opener, &link);
     }
     answer
@@ -157,7 +157,7 @@ pub fn warn_of_link(console: &Console, server: &str, url: &str, reason: &str) {
 }
 
 /// Opens an accepted link. If the browser does not start, the user still has the URL on screen.
-pub fn open(console: &Console, opener: &Opener, link: &Link) {
+pub fn open(console: &Console, opener: &UrlOpener, link: &Link) {
     let failed = |status| tracing::debug!(%status, "the browser ended badly");
     match opener.open(link.url(), failed) {
         Ok(()) => console.say("Opened in the browser."),
@@ -226,11 +226,11 @@ pub async fn page_visited(console: &Console, server: &str) {
     terminal::hear(console, &visited::prompt(server)).await;
 }
 
-fn unheard(asking: &Asking<'_>, name: &str, message: &str, how: &str) -> ElicitAnswer {
+fn unheard(asking: &Asking<'_>, name: &str, message: &str, how: &str) -> ElicitationResponse {
     let message = Untrusted::new(message);
     let message = message.shortened(200);
     asking.console.warn(format_args!("{name} asks: {message}\n  Nobody is there to answer, so it is told no; {how}."));
-    ElicitAnswer::Decline
+    ElicitationResponse::Decline
 }
 
 /// Runs a dialog to its end. Holds the terminal for one question and discards input typed before the question appeared.
@@ -244,7 +244,7 @@ async fn converse<T: Talk>(console: &Console, talk: &mut T) -> T::Answer {
             Turn::Done(answer) => return answer,
             Turn::Ask { say, prompt } => {
                 console.say(wrap_gutter(&say, console.talk_width()));
-                let _unseen = (talk.field().echo == Echo::Hidden).then(terminal::Unseen::begin);
+                let _unseen = (talk.field().echo == Echo::Hidden).then(terminal::EchoGuard::begin);
                 turn = talk.hear(terminal::hear(console, &prompt).await);
             }
         }

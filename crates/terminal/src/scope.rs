@@ -6,7 +6,7 @@ use std::time::SystemTime;
 use clap::ValueEnum;
 use serde_json::{Map, Value};
 use wharf_config::edit::{Change, ConfigFile, EditError, Edited, Refusal, set_server};
-use wharf_config::{Approvable, Approval, ApprovalKey, ApprovalsError, Configured, Layer, Places, load};
+use wharf_config::{Approval, ApprovalKey, ApprovalSubject, ApprovalsError, Configured, Layer, Places, load};
 use wharf_spec::ServerName;
 
 use crate::approval::approvals;
@@ -145,7 +145,7 @@ fn approve(session: &Session, writing: &Writing<'_>, path: &Path) -> Result<(), 
     }
     let Ok(described) = &server.described else { return Ok(()) };
     let key = ApprovalKey::of(&places.project, path, writing.name.as_str());
-    let what = Approvable::of(described, &session.surroundings);
+    let what = ApprovalSubject::of(described, &session.surroundings);
     approvals(session)?.approve(&key, &what, SystemTime::now()).map_err(|error: ApprovalsError| {
         let failure = Failure::other(format_args!("it is written but not approved: {}", with_cause(&error)));
         failure.hint(error.fix()).hint(format_args!("then: wharf approve {}", writing.name))

@@ -15,9 +15,9 @@ use rustyline::ExternalPrinter;
 use terminal_size::{Width, terminal_size_of};
 
 use stage::Stage;
-pub use stage::Updating;
+pub use stage::StatusLineMode;
 
-use crate::console::Above;
+use crate::console::LineOverlay;
 
 /// Output sink while a line is edited. Clones share the same screen.
 #[derive(Clone, Default)]
@@ -71,7 +71,7 @@ impl Screen {
     }
 
     /// Returns the text to write before the prompt. Called by the editor on every redraw.
-    pub fn before_prompt(&self, updating: Updating) -> String {
+    pub fn before_prompt(&self, updating: StatusLineMode) -> String {
         self.lock().stage.before_prompt(updating, columns())
     }
 
@@ -133,7 +133,7 @@ impl Screen {
         if inside.line == Line::Edited {
             return;
         }
-        let text = inside.stage.before_prompt(Updating::Gone, columns());
+        let text = inside.stage.before_prompt(StatusLineMode::Gone, columns());
         drop(inside);
         write(&text);
     }
@@ -148,7 +148,7 @@ impl Screen {
     }
 }
 
-impl Above for Screen {
+impl LineOverlay for Screen {
     fn print(&self, text: String) {
         self.change(|stage| stage.print(&text));
     }

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use wharf::catalog::CatalogTool;
-use wharf_agent::search::{Index, Searched, arguments};
+use wharf_agent::search::{SearchableTool, ToolIndex, arguments};
 
 /// Returns the rank of each tool, 0 being the best. `None` for tools that do not match.
 pub fn places(tools: &[Arc<CatalogTool>], words: &str) -> Vec<Option<usize>> {
@@ -14,14 +14,14 @@ pub fn places(tools: &[Arc<CatalogTool>], words: &str) -> Vec<Option<usize>> {
     places
 }
 
-fn index(tools: &[Arc<CatalogTool>]) -> Index {
+fn index(tools: &[Arc<CatalogTool>]) -> ToolIndex {
     let schemas = tools.iter().map(|tool| tool.definition.input_schema.as_ref());
     let arguments: Vec<Vec<(String, String)>> =
         schemas.map(|schema| schema.map(arguments).unwrap_or_default()).collect();
     let arguments: Vec<Vec<(&str, &str)>> =
         arguments.iter().map(|list| list.iter().map(|(name, said)| (&**name, &**said)).collect()).collect();
     let aliases: Vec<[&str; 1]> = tools.iter().map(|tool| [&**tool.alias()]).collect();
-    Index::of(tools.iter().zip(&arguments).zip(&aliases).map(|((tool, arguments), aliases)| Searched {
+    ToolIndex::of(tools.iter().zip(&arguments).zip(&aliases).map(|((tool, arguments), aliases)| SearchableTool {
         provider: tool.id.server.as_str(),
         name: &tool.id.tool,
         aliases,

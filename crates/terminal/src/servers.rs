@@ -21,7 +21,7 @@ pub use starting::while_starting;
 
 /// The server of a command, if not a configured one.
 #[derive(Debug, Args)]
-pub struct OneServer {
+pub struct ServerArg {
     /// Start this command as a server; split into words as in a shell, but not run by a shell
     #[arg(long, value_name = "COMMAND", help_heading = "Server")]
     stdio: Option<String>,
@@ -36,7 +36,7 @@ pub struct OneServer {
 
 /// The servers of a command.
 #[derive(Debug, Args)]
-pub struct ManyServers {
+pub struct ServerArgs {
     /// Servers: configured names, URLs, or FILE:NAME; default: all configured
     #[arg(value_name = "SERVER")]
     names: Vec<String>,
@@ -97,7 +97,7 @@ enum Transport {
     Sse,
 }
 
-impl OneServer {
+impl ServerArg {
     /// Reports whether `--stdio` or `--url` gives the server.
     pub fn is_given(&self) -> bool {
         self.stdio.is_some() || self.url.is_some()
@@ -132,7 +132,7 @@ impl OneServer {
     }
 }
 
-impl ManyServers {
+impl ServerArgs {
     /// Returns the servers, and the failures of others that were requested.
     ///
     /// # Errors

@@ -11,7 +11,7 @@ use std::path::PathBuf;
 use clap::Args;
 use clap::builder::{PossibleValuesParser, TypedValueParser as _};
 use tokio::sync::mpsc;
-use wharf_client::{Connection, ServerFacts, Services};
+use wharf_client::{ClientServices, Connection, ServerFacts};
 use wharf_wire::LogLevel;
 
 use crate::failure::Failure;
@@ -43,8 +43,8 @@ fn level_parser() -> impl clap::builder::TypedValueParser<Value = LogLevel> {
 }
 
 /// Services for a server, and the receiver of failures to answer.
-pub struct Offer {
-    pub services: Services,
+pub struct OfferedServices {
+    pub services: ClientServices,
     misfits: mpsc::Receiver<Failure>,
 }
 
@@ -59,10 +59,10 @@ impl ServiceArgs {
     /// # Errors
     ///
     /// Fails if a root is not a directory.
-    pub fn offer(&self, session: &Session) -> Result<Offer, Failure> {
+    pub fn offer(&self, session: &Session) -> Result<OfferedServices, Failure> {
         let (misfit, misfits) = mpsc::channel(1);
         let person = Person::new(session, self.answers.clone(), self.allow_secrets, misfit);
-        let mut services = Services::default().elicitation(person);
+        let mut services = ClientServices::default().elicitation(person);
         if !self.roots.is_empty() {
             services = services.roots(Roots::find(&self.roots, &session.surroundings.cwd)?);
         }
@@ -70,11 +70,11 @@ impl ServiceArgs {
         if let Some(level) = self.log.or(by_default) {
             services = services.logs(level, Logs(session.console.clone()));
         }
-        Ok(Offer { services, misfits })
+        Ok(OfferedServices { services, misfits })
     }
 }
 
-impl Offer {
+impl OfferedServices {
     /// Runs work with the server. Stops it if a value of `--answer` does not fit its question, so that the server never
     /// acts on an unintended answer.
     ///
@@ -91,7 +91,7 @@ impl Offer {
 }
 
 /// Warns if logs were requested but the server has none.
-pub fn warn_of_logs(session: &Session, services: &Services, connection: &Connection) {
+pub fn warn_of_logs(session: &Session, services: &ClientServices, connection: &Connection) {
     let ServerFacts { name, capabilities, .. } = connection.facts();
     // With `--debug`, logs are enabled without a request.
     if services.logs.is_some() && !capabilities.logging && !session.console.manner.debug {

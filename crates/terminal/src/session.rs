@@ -18,7 +18,7 @@ use wharf_client::{Authorizer, ConnectOptions, Connection, Limits, ProcessLog, T
 use wharf_spec::{ServerEntry, ServerSpec, Surroundings, Untrusted};
 
 use crate::accounts::Accounts;
-use crate::configured::{ConfigArgs, Configuration, ignored_variables};
+use crate::configured::{ConfigArgs, ConfigContext, ignored_variables};
 use crate::console::{Console, Manner};
 use crate::failure::{Failure, Kind, LOG_IN, Outcome, login_words, render};
 use crate::log::Talk;
@@ -29,7 +29,7 @@ use crate::tap::{CommandTap, Shown, TraceFile};
 
 /// Options common to all commands that use servers.
 #[derive(Debug, Default, Args)]
-pub struct Common {
+pub struct CommonArgs {
     /// Write one JSON document instead of text
     #[arg(long, help_heading = "Output")]
     pub json: bool,
@@ -66,7 +66,7 @@ pub fn timeout(text: &str) -> Result<Duration, String> {
 pub struct Session {
     pub console: Arc<Console>,
     pub surroundings: Surroundings,
-    pub configuration: Arc<Configuration>,
+    pub configuration: Arc<ConfigContext>,
     pub accounts: Arc<Accounts>,
     limits: Limits,
     trace: Option<Arc<TraceFile>>,
@@ -88,14 +88,14 @@ const LAST_WORDS: Duration = Duration::from_secs(1);
 const LAST_LINES: Duration = Duration::from_millis(500);
 
 /// Process-wide inputs, read once at startup and passed down.
-pub struct Edge {
+pub struct CliContext {
     pub surroundings: Surroundings,
     pub color: ColorChoice,
     pub config: ConfigArgs,
 }
 
 /// Runs a command and reports its failure.
-pub fn run(edge: Edge, common: &Common, body: impl AsyncFnOnce(&Session) -> Outcome) -> ExitCode {
+pub fn run(edge: CliContext, common: &CommonArgs, body: impl AsyncFnOnce(&Session) -> Outcome) -> ExitCode {
     let debug =
         common.debug || edge.surroundings.var("WHARF_DEBUG").is_some_and(|value| is_yes(&value.to_string_lossy()));
     let manner = Manner { json: common.json, debug, color: edge.color };
@@ -113,7 +113,12 @@ fn is_yes(value: &str) -> bool {
     !["", "0", "false", "no", "off"].contains(&value.trim().to_ascii_lowercase().as_str())
 }
 
-fn perform(edge: Edge, console: Arc<Console>, common: &Common, body: impl AsyncFnOnce(&Session) -> Outcome) -> Outcome {
+fn perform(
+    edge: CliContext,
+    console: Arc<Console>,
+    common: &CommonArgs,
+    body: impl AsyncFnOnce(&Session) -> Outcome,
+) -> Outcome {
     let session = Session::new(edge, console, common)?;
     let system = |error: io::Error| Failure::other(format_args!("the system refused: {error}"));
     // Two threads, so that a blocked write to stdout does not prevent the handling of signals.
@@ -142,7 +147,7 @@ fn tell(console: &Console, failure: &Failure) -> ExitCode {
 }
 
 impl Session {
-    fn new(edge: Edge, console: Arc<Console>, common: &Common) -> Result<Self, Failure> {
+    fn new(edge: CliContext, console: Arc<Console>, common: &CommonArgs) -> Result<Self, Failure> {
         let mut limits = Limits::default().one_shot();
         if let Some(timeout) = common.timeout {
             limits.startup = timeout;
@@ -150,12 +155,12 @@ impl Session {
             limits.call_max = limits.call_max.max(timeout);
         }
         let trace = common.trace.as_deref().map(TraceFile::create).transpose()?.map(Arc::new);
-        let Edge { surroundings, config, .. } = edge;
+        let CliContext { surroundings, config, .. } = edge;
         for (name, path) in ignored_variables(&surroundings) {
             let path = Untrusted::new(path.to_string_lossy());
             console.warn(format_args!("{name} is `{path}` and ignored: set it to an absolute path, or unset it"));
         }
-        let mut configuration = Configuration::new(config, &surroundings, Arc::clone(&console));
+        let mut configuration = ConfigContext::new(config, &surroundings, Arc::clone(&console));
         configuration.account.clone_from(&common.account);
         let configuration = Arc::new(configuration);
         Ok(Self {
@@ -307,8 +312,8 @@ impl Session {
     pub fn in_directory(home: &std::path::Path) -> Self {
         let surroundings = Surroundings { env: vec![("HOME".into(), home.into())], cwd: home.join("project") };
         let manner = Manner { json: false, debug: false, color: ColorChoice::Never };
-        let edge = Edge { surroundings, color: manner.color, config: Default::default() };
-        Self::new(edge, Arc::new(Console::new(manner)), &Common::default())
+        let edge = CliContext { surroundings, color: manner.color, config: Default::default() };
+        Self::new(edge, Arc::new(Console::new(manner)), &CommonArgs::default())
             .expect("nothing was asked for that can fail")
     }
 }

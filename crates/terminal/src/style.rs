@@ -12,14 +12,14 @@ pub const WARNING: Style = AnsiColor::Yellow.on_default().bold();
 pub const BAD: Style = AnsiColor::Red.on_default().bold();
 
 /// A text with a style.
-pub struct Painted<T>(Style, T);
+pub struct StyledText<T>(Style, T);
 
 /// Applies a style to an escaped text.
-pub fn paint<T: Display>(style: Style, text: T) -> Painted<T> {
-    Painted(style, text)
+pub fn paint<T: Display>(style: Style, text: T) -> StyledText<T> {
+    StyledText(style, text)
 }
 
-impl<T: Display> Display for Painted<T> {
+impl<T: Display> Display for StyledText<T> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}{}{:#}", self.0, self.1, self.0)
     }

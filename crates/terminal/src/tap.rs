@@ -10,7 +10,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use rustix::fs::OFlags;
 use serde::Serialize;
 use serde_json::value::RawValue;
-use wharf_client::{Direction, Passing, Tap};
+use wharf_client::{Direction, Tap, TappedMessage};
 use wharf_spec::Untrusted;
 
 use crate::clock::timestamp;
@@ -104,8 +104,8 @@ enum Message<'a> {
 }
 
 impl Tap for CommandTap {
-    fn message(&self, passing: &Passing<'_>) {
-        let Passing { server, direction, at, .. } = *passing;
+    fn message(&self, passing: &TappedMessage<'_>) {
+        let TappedMessage { server, direction, at, .. } = *passing;
         let (word, arrow) = match direction {
             Direction::Sent => ("sent", "→"),
             Direction::Received => ("received", "←"),

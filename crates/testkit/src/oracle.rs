@@ -13,7 +13,7 @@ pub const MARKER: &str = "MCPH_CASE";
 
 /// A process with a case's marker.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Survivor {
+pub struct MarkedProcess {
     pub pid: i32,
     pub cmdline: String,
     /// State as in `/proc/PID/stat`: `R`, `S`, `T` and so on.
@@ -23,7 +23,7 @@ pub struct Survivor {
 /// Returns every process except this one with `MCPH_CASE=<marker>` in its environment.
 ///
 /// Zombies have no environment: use [`zombies_of`] for those.
-pub fn marked_processes(marker: &str) -> Vec<Survivor> {
+pub fn marked_processes(marker: &str) -> Vec<MarkedProcess> {
     let wanted = format!("{MARKER}={marker}");
     let own = std::process::id().cast_signed();
     pids()
@@ -36,7 +36,7 @@ pub fn marked_processes(marker: &str) -> Vec<Survivor> {
         .filter_map(|pid| {
             let cmdline = fs::read(format!("/proc/{pid}/cmdline")).ok()?;
             let cmdline = String::from_utf8_lossy(&cmdline).replace('\0', " ").trim_end().to_owned();
-            Some(Survivor { pid, cmdline, state: stat(pid)?.state })
+            Some(MarkedProcess { pid, cmdline, state: stat(pid)?.state })
         })
         .collect()
 }

@@ -2,9 +2,9 @@
 
 use std::process::Command;
 
-use wharf_testkit::pty::{Key, Layout, Stdout, Terminal};
+use wharf_testkit::pty::{Key, Layout, StdoutTarget, Terminal};
 
-const WIDE: Layout = Layout { rows: 5, columns: 120, stdout: Stdout::Terminal };
+const WIDE: Layout = Layout { rows: 5, columns: 120, stdout: StdoutTarget::Terminal };
 
 #[test]
 fn what_is_typed_is_echoed_and_answered() {
@@ -32,7 +32,8 @@ fn all_three_streams_are_the_terminal_and_it_has_a_size() {
 
 #[test]
 fn standard_output_can_be_kept_apart() {
-    let terminal = shell("seq 20000; test -t 1 || echo talk >&2; exit 3", Layout { stdout: Stdout::Pipe, ..WIDE });
+    let terminal =
+        shell("seq 20000; test -t 1 || echo talk >&2; exit 3", Layout { stdout: StdoutTarget::Pipe, ..WIDE });
     let ended = terminal.end();
     assert_eq!((ended.code, ended.shown.as_str()), (Some(3), "talk\n"));
     assert!(ended.stdout.ends_with("19999\n20000\n"));

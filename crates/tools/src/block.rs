@@ -3,9 +3,9 @@
 use std::borrow::Cow;
 use std::path::PathBuf;
 
-use wharf_json::Raw;
+use wharf_json::RawJson;
 
-use crate::Base64;
+use crate::Base64Text;
 use crate::reference::Reference;
 
 /// One content block of an outcome. Strings are verbatim from the tool: untrusted.
@@ -17,25 +17,25 @@ pub enum Block {
         /// The text.
         text: String,
         /// The original JSON of the block, if it arrived as JSON.
-        raw: Option<Raw>,
+        raw: Option<RawJson>,
     },
     /// An image.
     Image {
         /// The image bytes.
-        data: Base64,
+        data: Base64Text,
         /// MIME type declared by the tool.
         mime: String,
         /// The original JSON of the block, if it arrived as JSON.
-        raw: Option<Raw>,
+        raw: Option<RawJson>,
     },
     /// Audio.
     Audio {
         /// The audio bytes.
-        data: Base64,
+        data: Base64Text,
         /// MIME type declared by the tool.
         mime: String,
         /// The original JSON of the block, if it arrived as JSON.
-        raw: Option<Raw>,
+        raw: Option<RawJson>,
     },
     /// A link to a resource whose contents are not included.
     Link {
@@ -50,7 +50,7 @@ pub enum Block {
         /// Size in bytes declared by the tool.
         size: Option<u64>,
         /// The original JSON of the block, if it arrived as JSON.
-        raw: Option<Raw>,
+        raw: Option<RawJson>,
     },
     /// A resource with its contents included.
     Resource {
@@ -61,7 +61,7 @@ pub enum Block {
         /// The included contents.
         contents: Contents,
         /// The original JSON of the block, if it arrived as JSON.
-        raw: Option<Raw>,
+        raw: Option<RawJson>,
     },
     /// Content that was too large to pass on and was written to a file.
     File {
@@ -79,7 +79,7 @@ pub enum Block {
         /// Block type named by the tool.
         kind: Option<String>,
         /// The original JSON of the block.
-        raw: Raw,
+        raw: RawJson,
     },
 }
 
@@ -89,7 +89,7 @@ pub enum Contents {
     /// Text.
     Text(String),
     /// Bytes.
-    Bytes(Base64),
+    Bytes(Base64Text),
     /// The resource has neither text nor bytes.
     Nothing,
 }
@@ -101,7 +101,7 @@ impl Block {
     }
 
     /// Returns the original JSON of the block, if it arrived as JSON.
-    pub fn raw(&self) -> Option<&Raw> {
+    pub fn raw(&self) -> Option<&RawJson> {
         match self {
             Self::Text { raw, .. }
             | Self::Image { raw, .. }

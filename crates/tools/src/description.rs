@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use wharf_json::Raw;
+use wharf_json::RawJson;
 use wharf_spec::Fingerprint;
 
 /// Metadata of a tool, as visible to its callers (models, people, programs).
@@ -19,22 +19,22 @@ pub struct Description {
     /// Description of the tool's behaviour. Already sanitized by the creator of this value.
     pub text: String,
     /// Schema of the arguments, suitable for a model.
-    pub schema: Raw,
+    pub schema: RawJson,
     /// Provider and definition of the tool. `None` for a tool of the embedding program.
     pub origin: Option<Origin>,
     /// Behaviour hints declared by the provider.
-    pub hints: Hints,
+    pub hints: ToolHints,
     /// Risk class.
     pub risk: Risk,
     /// Permission requirement of a call.
     pub permission: Permission,
     /// The provider concerned by one call of a built-in tool.
-    pub about: Option<About>,
+    pub about: Option<CallSubject>,
 }
 
 /// The provider concerned by a call of a tool that belongs to another provider.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct About {
+pub struct CallSubject {
     /// The provider.
     pub provider: Arc<str>,
     /// Reason why the call needs permission, if there is a more specific one than the lack of a matching rule.
@@ -54,7 +54,7 @@ pub struct Origin {
 
 /// Behaviour hints declared by a provider. `None` means undeclared. Displayed, but never grants permission.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct Hints {
+pub struct ToolHints {
     /// The tool does not modify its environment.
     pub read_only: Option<bool>,
     /// Updates may be destructive.
@@ -89,7 +89,7 @@ pub enum Permission {
 
 impl Description {
     /// Describes a tool of the embedding program: displayed by its name, high risk, permission needed.
-    pub fn new(name: impl Into<Arc<str>>, text: impl Into<String>, schema: Raw) -> Self {
+    pub fn new(name: impl Into<Arc<str>>, text: impl Into<String>, schema: RawJson) -> Self {
         let name = name.into();
         Self {
             shown: name.clone(),
@@ -98,7 +98,7 @@ impl Description {
             text: text.into(),
             schema,
             origin: None,
-            hints: Hints::default(),
+            hints: ToolHints::default(),
             risk: Risk::default(),
             permission: Permission::default(),
             about: None,

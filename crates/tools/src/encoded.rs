@@ -3,37 +3,37 @@
 use base64::Engine as _;
 use base64::alphabet;
 use base64::engine::{DecodePaddingMode, GeneralPurpose, GeneralPurposeConfig};
-use wharf_json::{Bounds, Raw};
+use wharf_json::{JsonLimits, RawJson};
 
 /// Binary data as Base64 text. Cloning shares the memory.
 ///
-/// Decoding is lazy: invalid Base64 is detected only by [`Base64::decode`].
+/// Decoding is lazy: invalid Base64 is detected only by [`Base64Text::decode`].
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Base64(Raw);
+pub struct Base64Text(RawJson);
 
 /// Error: the text is not Base64.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("not Base64: {0}")]
 pub struct NotBase64(base64::DecodeError);
 
-impl Base64 {
+impl Base64Text {
     /// Encodes bytes.
     pub fn of(bytes: &[u8]) -> Self {
-        Self(Raw::known(format!("\"{}\"", ENGINE.encode(bytes))))
+        Self(RawJson::known(format!("\"{}\"", ENGINE.encode(bytes))))
     }
 
     /// Wraps a JSON string, sharing its memory where it has no escapes. Returns `None` if the value is not a string, or
     /// if it has escapes and decodes to characters outside the Base64 alphabets.
-    pub fn from_json(string: Raw) -> Option<Self> {
+    pub fn from_json(string: RawJson) -> Option<Self> {
         let inside = string.get().strip_prefix('"')?.strip_suffix('"')?;
         if !inside.contains('\\') {
             return Some(Self(string));
         }
         // Some encoders write `/` as `\/`, and some insert line breaks.
-        let mut text: String = string.decode(&Bounds::default()).ok()?;
+        let mut text: String = string.decode(&JsonLimits::default()).ok()?;
         text.retain(|character| !character.is_ascii_whitespace());
         let known = |byte: u8| byte.is_ascii_alphanumeric() || b"+/=-_".contains(&byte);
-        text.bytes().all(known).then(|| Self(Raw::known(format!("\"{text}\""))))
+        text.bytes().all(known).then(|| Self(RawJson::known(format!("\"{text}\""))))
     }
 
     /// Returns the Base64 text.
@@ -70,10 +70,10 @@ mod tests {
     #[test]
     fn bytes_come_back() {
         for bytes in [&b""[..], b"a", b"ab", b"abc", b"\xff\xfe\xfd\xfc"] {
-            let encoded = Base64::of(bytes);
+            let encoded = Base64Text::of(bytes);
             assert_eq!((encoded.decode().unwrap().as_slice(), encoded.decoded_len()), (bytes, bytes.len()));
             let unpadded = format!("\"{}\"", encoded.text().trim_end_matches('='));
-            let unpadded = Base64::from_json(Raw::parse(unpadded).unwrap()).unwrap();
+            let unpadded = Base64Text::from_json(RawJson::parse(unpadded).unwrap()).unwrap();
             assert_eq!((unpadded.decode().unwrap().as_slice(), unpadded.decoded_len()), (bytes, bytes.len()));
         }
     }
@@ -90,16 +90,16 @@ mod tests {
             ("7", None, false),
             ("null", None, false),
         ] {
-            let encoded = Base64::from_json(Raw::parse(json).unwrap());
-            assert_eq!(encoded.as_ref().map(Base64::text), text, "{json}");
+            let encoded = Base64Text::from_json(RawJson::parse(json).unwrap());
+            assert_eq!(encoded.as_ref().map(Base64Text::text), text, "{json}");
             assert_eq!(encoded.is_some_and(|encoded| encoded.decode().is_ok()), decodes, "{json}");
         }
     }
 
     #[test]
     fn a_string_without_escapes_is_shared() {
-        let string = Raw::parse(r#""AAAA""#).unwrap();
+        let string = RawJson::parse(r#""AAAA""#).unwrap();
         let inside = string.get()[1..].as_ptr();
-        assert_eq!(Base64::from_json(string).unwrap().text().as_ptr(), inside);
+        assert_eq!(Base64Text::from_json(string).unwrap().text().as_ptr(), inside);
     }
 }

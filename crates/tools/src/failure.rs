@@ -13,7 +13,7 @@ const LONGEST_NAME: usize = 200;
 /// Error: a call through a registry has no outcome.
 #[derive(Debug, Clone, thiserror::Error)]
 #[non_exhaustive]
-pub enum CallFailure {
+pub enum RegistryCallError {
     /// No tool has this name.
     #[error("there is no tool {}{}", Shown::line(.name, 100), Meant(.nearest))]
     Unknown {
@@ -71,7 +71,7 @@ pub enum ToolErrorKind {
     Failed,
 }
 
-impl CallFailure {
+impl RegistryCallError {
     /// Creates the error for an unknown tool name, truncated to a bounded length.
     pub fn unknown(name: &str, nearest: Option<Arc<str>>) -> Self {
         Self::Unknown { name: name.chars().take(LONGEST_NAME).collect(), nearest }
@@ -156,17 +156,17 @@ mod tests {
         let gone =
             ToolError::new(ToolErrorKind::Unavailable, "files is gone").with_source(cause).with_next("try later");
         for (failure, told) in [
-            (CallFailure::Unknown { name: "raed\n".into(), nearest: None }, r"there is no tool raed\n"),
+            (RegistryCallError::Unknown { name: "raed\n".into(), nearest: None }, r"there is no tool raed\n"),
             (
-                CallFailure::Unknown { name: "raed".into(), nearest: Some("read".into()) },
+                RegistryCallError::Unknown { name: "raed".into(), nearest: Some("read".into()) },
                 "there is no tool raed; did you mean read?",
             ),
             (
-                CallFailure::Withheld { name: "read".into(), providers: vec!["".into(), "files".into()] },
+                RegistryCallError::Withheld { name: "read".into(), providers: vec!["".into(), "files".into()] },
                 "the name read is given to tools of this program and files, so it stands for none of them",
             ),
             (
-                CallFailure::Refused(Refusal::new(RefusalReason::SaidNo { because: None })),
+                RegistryCallError::Refused(Refusal::new(RefusalReason::SaidNo { because: None })),
                 "the call was refused: the person who was asked said no",
             ),
             (gone.into(), "files is gone: exit code 3\\u{1b}\ntry later"),
@@ -180,9 +180,9 @@ mod tests {
     fn only_what_was_not_carried_out_is_made_again() {
         use ToolErrorKind::*;
         for kind in [TimedOut, Cancelled, Unavailable, OutcomeUnknown, TooLarge, Failed] {
-            let failure = CallFailure::from(ToolError::new(kind, ""));
+            let failure = RegistryCallError::from(ToolError::new(kind, ""));
             assert_eq!(failure.is_retryable(), kind == Unavailable, "{kind:?}");
         }
-        assert!(!CallFailure::Refused(Refusal::new(RefusalReason::SaidNo { because: None })).is_retryable());
+        assert!(!RegistryCallError::Refused(Refusal::new(RefusalReason::SaidNo { because: None })).is_retryable());
     }
 }

@@ -3,9 +3,9 @@
 use std::fmt;
 use std::sync::Arc;
 
-use wharf_json::Raw;
+use wharf_json::RawJson;
 
-use crate::{Caller, Description, Pending};
+use crate::{Description, Pending, ToolCaller};
 use wharf_spec::Shown;
 
 /// Decides whether a call may be executed. The registry consults its gate exactly once per call.
@@ -18,11 +18,11 @@ pub trait Gate: Send + Sync {
 #[derive(Debug, Clone, Copy)]
 pub struct Attempt<'a> {
     /// The caller.
-    pub caller: &'a Caller,
+    pub caller: &'a ToolCaller,
     /// The tool.
     pub tool: &'a Arc<Description>,
     /// The arguments, exactly as the tool will receive them.
-    pub arguments: &'a Raw,
+    pub arguments: &'a RawJson,
 }
 
 /// Decision of a gate.
@@ -76,9 +76,9 @@ pub enum RefusalReason {
 
 /// A gate that allows every call. For tests, and for embedders that enforce permissions outside the registry.
 #[derive(Debug, Clone, Copy, Default)]
-pub struct OpenGate;
+pub struct AllowAllGate;
 
-impl Gate for OpenGate {
+impl Gate for AllowAllGate {
     fn check(&self, _: Attempt<'_>) -> Check {
         Check::Pass
     }

@@ -11,7 +11,7 @@ const SHARDS: usize = 256;
 
 /// A persistent table of names. A name with several owners resolves to none of them, regardless of insertion order.
 pub struct NameTable<V> {
-    shards: Arc<[Arc<Shard<V>>]>,
+    shards: Arc<[Arc<TableShard<V>>]>,
     // Keyed, because remote peers choose the names.
     hasher: RandomState,
     len: usize,
@@ -40,7 +40,7 @@ pub enum Found<'a, V> {
 }
 
 /// Sorted by hash, so that entries of one name are adjacent (except for hash collisions).
-type Shard<V> = Vec<(u64, Held<V>)>;
+type TableShard<V> = Vec<(u64, Held<V>)>;
 
 impl<V: Clone> NameTable<V> {
     /// Creates an empty table.
@@ -77,7 +77,7 @@ impl<V: Clone> NameTable<V> {
         remove: impl IntoIterator<Item = &'n str>,
         add: impl IntoIterator<Item = (Arc<str>, V)>,
     ) -> Self {
-        let mut edits: Edits<'n, V> = HashMap::new();
+        let mut edits: ShardEdits<'n, V> = HashMap::new();
         for name in remove {
             let hash = self.hasher.hash_one(name);
             edits.entry(shard_of(hash)).or_default().remove.push((hash, name));
@@ -86,14 +86,14 @@ impl<V: Clone> NameTable<V> {
         self.edited(owner, edits)
     }
 
-    fn plan(&self, edits: &mut Edits<'_, V>, add: impl Iterator<Item = Held<V>>) {
+    fn plan(&self, edits: &mut ShardEdits<'_, V>, add: impl Iterator<Item = Held<V>>) {
         for held in add {
             let hash = self.hasher.hash_one(&*held.name);
             edits.entry(shard_of(hash)).or_default().add.push((hash, held));
         }
     }
 
-    fn edited(&self, owner: &str, edits: Edits<'_, V>) -> Self {
+    fn edited(&self, owner: &str, edits: ShardEdits<'_, V>) -> Self {
         let mut shards = self.shards.to_vec();
         let mut len = self.len;
         for (at, edit) in edits {
@@ -126,20 +126,20 @@ fn shard_of(hash: u64) -> usize {
 }
 
 /// Pending changes by shard.
-type Edits<'n, V> = HashMap<usize, Edit<'n, V>>;
+type ShardEdits<'n, V> = HashMap<usize, Edit<'n, V>>;
 
 /// Pending changes of one shard.
 struct Edit<'n, V> {
     remove: Vec<(u64, &'n str)>,
-    add: Shard<V>,
+    add: TableShard<V>,
 }
 
 impl<V: Clone> Edit<'_, V> {
-    fn applied(self, owner: &str, shard: &Shard<V>) -> Shard<V> {
+    fn applied(self, owner: &str, shard: &TableShard<V>) -> TableShard<V> {
         let gone = |hash: &u64, held: &Held<V>| {
             *held.owner == *owner && self.remove.iter().any(|(other, name)| other == hash && **name == *held.name)
         };
-        let mut edited: Shard<V> = Vec::with_capacity(shard.len() + self.add.len());
+        let mut edited: TableShard<V> = Vec::with_capacity(shard.len() + self.add.len());
         edited.extend(shard.iter().filter(|(hash, held)| !gone(hash, held)).cloned());
         edited.extend(self.add);
         edited.sort_by_key(|(hash, _)| *hash);

@@ -1,7 +1,7 @@
 //! Result of a tool call and its views for callers.
 
 use serde::Serialize;
-use wharf_json::Raw;
+use wharf_json::RawJson;
 
 use crate::{Block, repeat};
 
@@ -12,7 +12,7 @@ pub struct Outcome {
     /// The blocks in the tool's order, unknown kinds included.
     pub blocks: Vec<Block>,
     /// Structured data: any JSON value. `Some` of a JSON `null` differs from `None`.
-    pub data: Option<Raw>,
+    pub data: Option<RawJson>,
     /// The tool reports failure.
     pub is_error: bool,
 }
@@ -27,7 +27,7 @@ pub struct Report {
     pub output: String,
     /// Structured data. Omitted if the tool returned none, and `null` if the tool returned `null`.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub data: Option<Raw>,
+    pub data: Option<RawJson>,
     /// Error text on failure; never empty.
     pub error: Option<String>,
 }
@@ -49,7 +49,7 @@ impl Outcome {
     }
 
     /// Adds structured data.
-    pub fn with_data(self, data: Raw) -> Self {
+    pub fn with_data(self, data: RawJson) -> Self {
         Self { data: Some(data), ..self }
     }
 
@@ -88,7 +88,7 @@ impl Outcome {
         if !said.trim().is_empty() {
             return said;
         }
-        self.data.as_ref().map_or("the tool failed and did not say why", Raw::get).to_owned()
+        self.data.as_ref().map_or("the tool failed and did not say why", RawJson::get).to_owned()
     }
 
     /// Returns the text of the blocks without copies of the data. Compares at most [`repeat::MOST_COMPARED`] text
@@ -107,7 +107,7 @@ impl Outcome {
     }
 
     /// Returns the data unless the text blocks already contain it.
-    fn unsaid_data(&self) -> Option<&Raw> {
+    fn unsaid_data(&self) -> Option<&RawJson> {
         let texts: Vec<&str> = self.blocks.iter().filter_map(plain_text).collect();
         self.data.as_ref().filter(|data| !repeat::say(&texts, data))
     }

@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use crate::{Base64, Block, Contents};
+use crate::{Base64Text, Block, Contents};
 use wharf_spec::Shown;
 
 /// Maximum characters of a URI or path. Generous, because a truncated URI is useless.
@@ -78,7 +78,7 @@ impl fmt::Display for Lines<'_> {
     }
 }
 
-fn size(data: &Base64) -> Size {
+fn size(data: &Base64Text) -> Size {
     Size(data.decoded_len() as u64)
 }
 

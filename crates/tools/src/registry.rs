@@ -8,8 +8,8 @@ use tokio::sync::watch;
 
 use crate::snapshot::Table;
 use crate::{
-    Attempt, Call, CallFailure, Check, Description, Found, Gate, NameTable, Notes, Outcome, Refusal, RefusalReason,
-    Snapshot, Tool,
+    Attempt, Call, Check, Description, Found, Gate, NameTable, Notes, Outcome, Refusal, RefusalReason,
+    RegistryCallError, RegistrySnapshot, Tool,
 };
 
 /// The registry of callable tools and the only way to call them.
@@ -18,7 +18,7 @@ use crate::{
 /// are serialized. A tool belongs to its description's [provider](Description::provider).
 pub struct Registry {
     gate: Arc<dyn Gate>,
-    current: ArcSwap<Snapshot>,
+    current: ArcSwap<RegistrySnapshot>,
     owned: Mutex<Owned>,
     changed: watch::Sender<u64>,
     notes: Arc<Notes>,
@@ -32,7 +32,7 @@ impl Registry {
     pub fn new(gate: Arc<dyn Gate>) -> Self {
         Self {
             gate,
-            current: ArcSwap::from_pointee(Snapshot::new(NameTable::new(), 0)),
+            current: ArcSwap::from_pointee(RegistrySnapshot::new(NameTable::new(), 0)),
             owned: Mutex::default(),
             changed: watch::Sender::new(0),
             notes: Arc::default(),
@@ -83,7 +83,7 @@ impl Registry {
     }
 
     /// Returns the current snapshot.
-    pub fn snapshot(&self) -> Arc<Snapshot> {
+    pub fn snapshot(&self) -> Arc<RegistrySnapshot> {
         self.current.load_full()
     }
 
@@ -109,36 +109,36 @@ impl Registry {
     /// # Cancel safety
     ///
     /// Dropping the future cancels the call, or the pending permission prompt.
-    pub async fn call(&self, name: &str, call: Call) -> Result<Outcome, CallFailure> {
+    pub async fn call(&self, name: &str, call: Call) -> Result<Outcome, RegistryCallError> {
         let mut tool = self.find(name)?;
         let attempt = Attempt { caller: &call.caller, tool: tool.description(), arguments: &call.arguments };
         match self.gate.check(attempt) {
             Check::Pass => (),
-            Check::Refuse(refusal) => return Err(CallFailure::Refused(refusal)),
+            Check::Refuse(refusal) => return Err(RegistryCallError::Refused(refusal)),
             Check::Ask(answer) => {
-                answer.await.map_err(CallFailure::Refused)?;
+                answer.await.map_err(RegistryCallError::Refused)?;
                 tool = self.find_still(name, tool.description())?;
             }
         }
         Ok(tool.call(call).await?)
     }
 
-    fn find(&self, name: &str) -> Result<Arc<dyn Tool>, CallFailure> {
+    fn find(&self, name: &str) -> Result<Arc<dyn Tool>, RegistryCallError> {
         let snapshot = self.current.load();
         match snapshot.find(name) {
             Found::One(tool) => Ok(tool.clone()),
-            Found::Nothing => Err(CallFailure::unknown(name, snapshot.nearest(name).cloned())),
+            Found::Nothing => Err(RegistryCallError::unknown(name, snapshot.nearest(name).cloned())),
             Found::Several(holders) => {
                 let providers = holders.iter().map(|held| held.owner.clone()).collect();
-                Err(CallFailure::Withheld { name: name.to_owned(), providers })
+                Err(RegistryCallError::Withheld { name: name.to_owned(), providers })
             }
         }
     }
 
     /// Resolves the name again after a permission prompt. Succeeds only if the tool is still the one that was approved.
-    fn find_still(&self, name: &str, asked: &Description) -> Result<Arc<dyn Tool>, CallFailure> {
+    fn find_still(&self, name: &str, asked: &Description) -> Result<Arc<dyn Tool>, RegistryCallError> {
         let same = |tool: &Arc<dyn Tool>| is_same(tool.description(), asked);
-        let stale = || CallFailure::Refused(Refusal::new(RefusalReason::ApprovalStale));
+        let stale = || RegistryCallError::Refused(Refusal::new(RefusalReason::ApprovalStale));
         self.find(name).ok().filter(same).ok_or_else(stale)
     }
 
@@ -148,7 +148,7 @@ impl Registry {
         let current = self.current.load();
         let version = current.version() + 1;
         let Some(table) = change(current.table(), &mut owned) else { return false };
-        self.current.store(Arc::new(Snapshot::new(table, version)));
+        self.current.store(Arc::new(RegistrySnapshot::new(table, version)));
         self.changed.send_replace(version);
         true
     }
@@ -167,13 +167,13 @@ fn is_same(now: &Description, asked: &Description) -> bool {
 mod tests {
     use super::*;
     use crate::Origin;
-    use wharf_json::Raw;
+    use wharf_json::RawJson;
     use wharf_spec::Fingerprint;
 
     #[test]
     fn a_tool_is_the_same_by_where_it_comes_from() {
         let of = |origin: Option<u8>, read_only| {
-            let mut description = Description::new("read", "Reads.", Raw::empty_object());
+            let mut description = Description::new("read", "Reads.", RawJson::empty_object());
             let from = |byte| Origin { provider: "a".into(), name: "r".into(), fingerprint: Fingerprint([byte; 32]) };
             description.origin = origin.map(from);
             description.hints.read_only = read_only;

@@ -3,29 +3,29 @@
 //! Tools that return structured data usually repeat it as text for callers without support for structured data.
 //! Duplicates are detected so that the data is not shown twice.
 
-use wharf_json::{Bounds, Raw, members};
+use wharf_json::{JsonLimits, RawJson, members};
 
 /// Maximum bytes of a text to compare. Longer texts are treated as different from the data.
 const LONGEST: usize = 1 << 20;
 /// Maximum number of texts of one outcome that are compared with the whole data.
 pub(crate) const MOST_COMPARED: usize = 8;
 /// The depth is low because each nesting level is decoded again for the level above.
-const BOUNDS: Bounds = Bounds { depth: 16, nodes: 50_000 };
+const BOUNDS: JsonLimits = JsonLimits { depth: 16, nodes: 50_000 };
 
 /// Reports whether a text is the JSON of the data, ignoring white space, escapes and member order.
-pub(crate) fn is_json_of(text: &str, data: &Raw) -> bool {
+pub(crate) fn is_json_of(text: &str, data: &RawJson) -> bool {
     let begins_alike = text.trim_start().bytes().next() == first(data);
     if !begins_alike || text.len().max(data.as_bytes().len()) > LONGEST {
         return false;
     }
-    Raw::parse(text.to_owned()).is_ok_and(|text| same(&text, data))
+    RawJson::parse(text.to_owned()).is_ok_and(|text| same(&text, data))
 }
 
 /// Reports whether texts contain all of the data: one of them is its JSON, or the data only wraps their content.
 ///
 /// Servers wrap unstructured results as `{"result": …}`. In that case the texts are the value itself, or its elements
 /// one by one.
-pub(crate) fn say(texts: &[&str], data: &Raw) -> bool {
+pub(crate) fn say(texts: &[&str], data: &RawJson) -> bool {
     if texts.iter().take(MOST_COMPARED).any(|text| is_json_of(text, data)) {
         return true;
     }
@@ -41,17 +41,17 @@ pub(crate) fn say(texts: &[&str], data: &Raw) -> bool {
 }
 
 /// Reports whether a text equals a value: a string verbatim, any other value as JSON.
-fn says(text: &str, value: &Raw) -> bool {
+fn says(text: &str, value: &RawJson) -> bool {
     string(value).is_some_and(|string| string == text) || is_json_of(text, value)
 }
 
-fn wrapped(data: &Raw) -> Option<Raw> {
+fn wrapped(data: &RawJson) -> Option<RawJson> {
     let mut list = members(data, &BOUNDS).ok()?;
     let (name, value) = list.pop()?;
     (name == "result" && list.is_empty()).then_some(value)
 }
 
-fn same(one: &Raw, other: &Raw) -> bool {
+fn same(one: &RawJson, other: &RawJson) -> bool {
     match (first(one), first(other)) {
         (Some(b'{'), Some(b'{')) => same_members(one, other).unwrap_or(false),
         (Some(b'['), Some(b'[')) => match (elements(one), elements(other)) {
@@ -66,25 +66,26 @@ fn same(one: &Raw, other: &Raw) -> bool {
     }
 }
 
-fn same_members(one: &Raw, other: &Raw) -> Option<bool> {
+fn same_members(one: &RawJson, other: &RawJson) -> Option<bool> {
     let (mut one, mut other) = (members(one, &BOUNDS).ok()?, members(other, &BOUNDS).ok()?);
     one.sort_by(|(a, _), (b, _)| a.cmp(b));
     other.sort_by(|(a, _), (b, _)| a.cmp(b));
-    let alike =
-        |((key, value), (other_key, other_value)): (&(_, Raw), &(_, Raw))| key == other_key && same(value, other_value);
+    let alike = |((key, value), (other_key, other_value)): (&(_, RawJson), &(_, RawJson))| {
+        key == other_key && same(value, other_value)
+    };
     Some(one.len() == other.len() && std::iter::zip(&one, &other).all(alike))
 }
 
-fn elements(array: &Raw) -> Option<Vec<Raw>> {
+fn elements(array: &RawJson) -> Option<Vec<RawJson>> {
     let list: Vec<&serde_json::value::RawValue> = array.decode(&BOUNDS).ok()?;
     Some(list.into_iter().map(|value| array.part(value)).collect())
 }
 
-fn string(value: &Raw) -> Option<String> {
+fn string(value: &RawJson) -> Option<String> {
     value.decode(&BOUNDS).ok()
 }
 
-fn first(value: &Raw) -> Option<u8> {
+fn first(value: &RawJson) -> Option<u8> {
     value.get().trim_start().bytes().next()
 }
 
@@ -92,8 +93,8 @@ fn first(value: &Raw) -> Option<u8> {
 mod tests {
     use super::*;
 
-    fn raw(text: &str) -> Raw {
-        Raw::parse(text.to_owned()).unwrap()
+    fn raw(text: &str) -> RawJson {
+        RawJson::parse(text.to_owned()).unwrap()
     }
 
     #[test]

@@ -6,7 +6,7 @@ use crate::description::is_callable;
 use crate::{Found, Held, NameTable, Tool, nearest};
 
 /// The tools registered at one moment. Immutable.
-pub struct Snapshot {
+pub struct RegistrySnapshot {
     table: Table,
     version: u64,
     // Computed on first use: calls do not need the order.
@@ -43,7 +43,7 @@ struct Ordered {
     withheld: Vec<Withheld>,
 }
 
-impl Snapshot {
+impl RegistrySnapshot {
     pub(crate) fn new(table: Table, version: u64) -> Self {
         Self { table, version, ordered: OnceLock::new() }
     }

@@ -4,7 +4,7 @@ use std::pin::Pin;
 use std::sync::Arc;
 use std::time::Duration;
 
-use wharf_json::Raw;
+use wharf_json::RawJson;
 
 use crate::{Description, Outcome, ToolError};
 
@@ -28,21 +28,21 @@ pub trait Tool: Send + Sync {
 #[non_exhaustive]
 pub struct Call {
     /// The arguments: a JSON object, forwarded unchanged.
-    pub arguments: Raw,
+    pub arguments: RawJson,
     /// The caller.
-    pub caller: Caller,
+    pub caller: ToolCaller,
     /// Receives progress updates. `None` requests none.
     pub progress: Option<ProgressSink>,
     /// Execution timeout; `None` uses the tool's own limit. Enforced by the tool, because time spent waiting for
     /// permission or for a free slot does not count.
     pub timeout: Option<Duration>,
     /// Metadata sent next to the arguments, for example the trace context.
-    pub meta: Option<Raw>,
+    pub meta: Option<RawJson>,
 }
 
 /// Identity of a caller, and whether the call itself expresses a person's consent.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Caller {
+pub struct ToolCaller {
     /// Display name of the caller, for prompts and logs.
     pub name: Arc<str>,
     /// Behaviour when the rules require asking a person.
@@ -74,12 +74,12 @@ pub struct Progress {
 
 impl Call {
     /// Creates a call without progress, timeout or metadata.
-    pub fn new(arguments: Raw, caller: Caller) -> Self {
+    pub fn new(arguments: RawJson, caller: ToolCaller) -> Self {
         Self { arguments, caller, progress: None, timeout: None, meta: None }
     }
 }
 
-impl Caller {
+impl ToolCaller {
     /// An agent that calls on its own: a person is asked if the rules require it.
     pub fn agent() -> Self {
         Self { name: "agent".into(), consent: Consent::Ask }

@@ -5,7 +5,7 @@ use std::fmt;
 use serde::de::{Deserialize, Deserializer, MapAccess, Visitor};
 use serde_json::Value;
 use serde_json::value::RawValue;
-use wharf_wire::{Bounds, Envelope, Fault, Id, ScanError, Scanner, Span, scan, split_batch};
+use wharf_wire::{Envelope, Fault, Id, JsonLimits, ScanError, Scanner, Span, scan, split_batch};
 
 /// Keys longer than this, as written, are told apart by their beginning and their length only.
 const KEY_KEPT: usize = 64;
@@ -111,15 +111,15 @@ fn reads_as_json_says(line: &[u8], envelope: &Envelope) {
 
 /// What the bounds let through is no deeper and no larger than they say.
 fn never_undercounts(line: &[u8]) {
-    let _ = Bounds::default().check(line);
+    let _ = JsonLimits::default().check(line);
     let Ok(value) = serde_json::from_slice::<Value>(line) else { return };
     let (depth, nodes) = measure(&value);
     // A lone value is let through in any case.
     if nodes > 1 {
-        assert!(Bounds { depth: usize::MAX, nodes: nodes - 1 }.check(line).is_err(), "{nodes} values");
+        assert!(JsonLimits { depth: usize::MAX, nodes: nodes - 1 }.check(line).is_err(), "{nodes} values");
     }
     if let Some(shallower) = depth.checked_sub(1) {
-        assert!(Bounds { depth: shallower, nodes: usize::MAX }.check(line).is_err(), "{depth} levels");
+        assert!(JsonLimits { depth: shallower, nodes: usize::MAX }.check(line).is_err(), "{depth} levels");
     }
 }
 

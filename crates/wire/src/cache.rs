@@ -5,7 +5,7 @@ use std::time::Duration;
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
-use crate::Raw;
+use crate::RawJson;
 
 /// Maximum time a result is cached; a longer `ttlMs` from the server is clamped.
 pub const LONGEST_KEPT: Duration = Duration::from_secs(3600);
@@ -31,7 +31,7 @@ pub enum CacheScope {
 impl CacheHint {
     /// Reads the hint from a result. Invalid values mean a zero lifetime and private scope; a hint never fails a
     /// result.
-    pub fn of(result: &Raw) -> Self {
+    pub fn of(result: &RawJson) -> Self {
         #[derive(Deserialize, Default)]
         #[serde(rename_all = "camelCase", default)]
         struct Shape<'a> {
@@ -64,7 +64,7 @@ mod tests {
             ("{}", 0, CacheScope::Private),
             ("[]", 0, CacheScope::Private),
         ] {
-            let hint = CacheHint::of(&Raw::parse(text).unwrap());
+            let hint = CacheHint::of(&RawJson::parse(text).unwrap());
             assert_eq!((hint.ttl, hint.scope), (Duration::from_millis(millis), scope), "{text}");
         }
     }

@@ -2,8 +2,8 @@
 
 use serde::Deserialize;
 
-use crate::{Bounds, View};
-use wharf_json::{DecodeError, Raw};
+use crate::{JsonLimits, View};
+use wharf_json::{JsonDecodeError, RawJson};
 
 /// The prompt or resource template that owns the completed argument.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -29,7 +29,7 @@ pub struct Completion {
 }
 
 impl View for Completion {
-    fn view(raw: Raw, bounds: &Bounds) -> Result<Self, DecodeError> {
+    fn view(raw: RawJson, bounds: &JsonLimits) -> Result<Self, JsonDecodeError> {
         #[derive(Deserialize)]
         #[serde(rename_all = "camelCase")]
         struct Inner {
@@ -57,8 +57,8 @@ mod tests {
     #[test]
     fn no_more_than_a_hundred_are_taken() {
         let many: Vec<String> = (0..150).map(|n| n.to_string()).collect();
-        let raw = Raw::of(&serde_json::json!({ "completion": { "values": many } })).unwrap();
-        let found = Completion::view(raw, &Bounds::default()).unwrap();
+        let raw = RawJson::of(&serde_json::json!({ "completion": { "values": many } })).unwrap();
+        let found = Completion::view(raw, &JsonLimits::default()).unwrap();
         assert_eq!((found.values.len(), found.has_more), (100, true));
     }
 }

@@ -3,7 +3,7 @@
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
-use wharf_json::Raw;
+use wharf_json::RawJson;
 
 /// One content block, with its raw JSON.
 #[derive(Debug, Clone)]
@@ -14,7 +14,7 @@ pub enum Content {
         /// The text.
         text: String,
         /// The block as received.
-        raw: Raw,
+        raw: RawJson,
     },
     /// An image, Base64-encoded in `data`.
     Image {
@@ -23,7 +23,7 @@ pub enum Content {
         /// MIME type declared by the server.
         mime_type: String,
         /// The block as received.
-        raw: Raw,
+        raw: RawJson,
     },
     /// Audio, Base64-encoded in `data`.
     Audio {
@@ -32,7 +32,7 @@ pub enum Content {
         /// MIME type declared by the server.
         mime_type: String,
         /// The block as received.
-        raw: Raw,
+        raw: RawJson,
     },
     /// A link to a resource.
     ResourceLink {
@@ -43,21 +43,21 @@ pub enum Content {
         /// MIME type declared by the server.
         mime_type: Option<String>,
         /// The block as received.
-        raw: Raw,
+        raw: RawJson,
     },
     /// An embedded resource.
     Resource {
         /// The resource.
         resource: ResourceContents,
         /// The block as received.
-        raw: Raw,
+        raw: RawJson,
     },
     /// An unknown kind of block, or a known kind without its required fields. It is preserved, not an error.
     Unknown {
         /// The value of `type`, if present.
         kind: Option<String>,
         /// The block as received.
-        raw: Raw,
+        raw: RawJson,
     },
 }
 
@@ -77,7 +77,7 @@ pub struct ResourceContents {
 
 impl Content {
     /// Reads a block. A block that is not understood becomes [`Content::Unknown`].
-    pub fn view(raw: Raw) -> Self {
+    pub fn view(raw: RawJson) -> Self {
         #[derive(Deserialize, Default)]
         #[serde(rename_all = "camelCase", default)]
         struct Shape<'a> {
@@ -106,7 +106,7 @@ impl Content {
     }
 
     /// Returns the block as received.
-    pub fn raw(&self) -> &Raw {
+    pub fn raw(&self) -> &RawJson {
         match self {
             Self::Text { raw, .. }
             | Self::Image { raw, .. }
@@ -136,7 +136,7 @@ mod tests {
             (r#"{"type":7}"#, "unknown"),
             ("[]", "unknown"),
         ] {
-            let block = Content::view(Raw::parse(text).unwrap());
+            let block = Content::view(RawJson::parse(text).unwrap());
             let found = match block {
                 Content::Text { .. } => "text",
                 Content::Image { .. } => "image",

@@ -14,8 +14,8 @@ use serde::Deserialize;
 use serde::de::Error as _;
 use serde_json::value::RawValue;
 
-use crate::{Bounds, View};
-use wharf_json::{DecodeError, Raw};
+use crate::{JsonLimits, View};
+use wharf_json::{JsonDecodeError, RawJson};
 
 pub use complete::{Problem, Reason};
 pub use field::{Choice, Field, FieldKind};
@@ -45,7 +45,7 @@ pub struct FormRequest {
     /// Fields in schema order.
     pub fields: Vec<Field>,
     /// The complete parameters as received.
-    pub raw: Raw,
+    pub raw: RawJson,
 }
 
 /// A URL to open.
@@ -58,14 +58,14 @@ pub struct UrlRequest {
     /// Id under which the server reports completion; 2025-11-25 only.
     pub elicitation_id: Option<String>,
     /// The complete parameters as received.
-    pub raw: Raw,
+    pub raw: RawJson,
 }
 
 /// The user's response to an elicitation.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum ElicitAnswer {
+pub enum ElicitationResponse {
     /// Accepted: with content for a form, without content for a URL.
-    Accept(Option<Raw>),
+    Accept(Option<RawJson>),
     /// Explicitly declined.
     Decline,
     /// Dismissed without a choice.
@@ -84,7 +84,7 @@ impl Elicitation {
 
 impl View for Elicitation {
     /// Reads the parameters of `elicitation/create`. A missing `mode` means a form.
-    fn view(raw: Raw, bounds: &Bounds) -> Result<Self, DecodeError> {
+    fn view(raw: RawJson, bounds: &JsonLimits) -> Result<Self, JsonDecodeError> {
         #[derive(Deserialize)]
         struct Shape {
             #[serde(default)]
@@ -100,7 +100,7 @@ impl View for Elicitation {
 }
 
 impl View for FormRequest {
-    fn view(raw: Raw, bounds: &Bounds) -> Result<Self, DecodeError> {
+    fn view(raw: RawJson, bounds: &JsonLimits) -> Result<Self, JsonDecodeError> {
         #[derive(Deserialize)]
         #[serde(rename_all = "camelCase")]
         struct Shape<'a> {
@@ -115,7 +115,7 @@ impl View for FormRequest {
 }
 
 impl View for UrlRequest {
-    fn view(raw: Raw, bounds: &Bounds) -> Result<Self, DecodeError> {
+    fn view(raw: RawJson, bounds: &JsonLimits) -> Result<Self, JsonDecodeError> {
         #[derive(Deserialize)]
         #[serde(rename_all = "camelCase")]
         struct Shape {
@@ -136,7 +136,7 @@ impl FormRequest {
     }
 
     /// Returns the defaults of the form as an object.
-    pub fn defaults(&self) -> Raw {
+    pub fn defaults(&self) -> RawJson {
         let given = self.fields.iter().filter_map(|field| Some((field, field.default.as_ref()?)));
         complete::object(given)
     }
@@ -151,29 +151,31 @@ impl FormRequest {
     }
 }
 
-impl ElicitAnswer {
+impl ElicitationResponse {
     /// Returns the result to send to the server.
-    pub fn to_raw(&self) -> Raw {
+    pub fn to_raw(&self) -> RawJson {
         match self {
-            Self::Accept(Some(content)) => Raw::known(format!(r#"{{"action":"accept","content":{}}}"#, content.get())),
-            Self::Accept(None) => Raw::known(r#"{"action":"accept"}"#.to_owned()),
-            Self::Decline => Raw::known(r#"{"action":"decline"}"#.to_owned()),
-            Self::Cancel => Raw::known(r#"{"action":"cancel"}"#.to_owned()),
+            Self::Accept(Some(content)) => {
+                RawJson::known(format!(r#"{{"action":"accept","content":{}}}"#, content.get()))
+            }
+            Self::Accept(None) => RawJson::known(r#"{"action":"accept"}"#.to_owned()),
+            Self::Decline => RawJson::known(r#"{"action":"decline"}"#.to_owned()),
+            Self::Cancel => RawJson::known(r#"{"action":"cancel"}"#.to_owned()),
         }
     }
 }
 
 /// Returns a decode error for a malformed request.
-fn wrong(message: impl std::fmt::Display) -> DecodeError {
-    DecodeError::Shape(serde_json::Error::custom(message))
+fn wrong(message: impl std::fmt::Display) -> JsonDecodeError {
+    JsonDecodeError::Shape(serde_json::Error::custom(message))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    fn view(text: &str) -> Result<Elicitation, DecodeError> {
-        Elicitation::view(Raw::parse(text.to_owned()).unwrap(), &Bounds::default())
+    fn view(text: &str) -> Result<Elicitation, JsonDecodeError> {
+        Elicitation::view(RawJson::parse(text.to_owned()).unwrap(), &JsonLimits::default())
     }
 
     #[test]
@@ -202,14 +204,17 @@ mod tests {
 
     #[test]
     fn answers_carry_content_only_where_there_is_some() {
-        let content = Raw::parse(r#"{"n":12345678901234567890123}"#).unwrap();
+        let content = RawJson::parse(r#"{"n":12345678901234567890123}"#).unwrap();
         for (answer, expected) in [
-            (ElicitAnswer::Accept(Some(content)), r#"{"action":"accept","content":{"n":12345678901234567890123}}"#),
-            (ElicitAnswer::Accept(None), r#"{"action":"accept"}"#),
-            (ElicitAnswer::Decline, r#"{"action":"decline"}"#),
-            (ElicitAnswer::Cancel, r#"{"action":"cancel"}"#),
+            (
+                ElicitationResponse::Accept(Some(content)),
+                r#"{"action":"accept","content":{"n":12345678901234567890123}}"#,
+            ),
+            (ElicitationResponse::Accept(None), r#"{"action":"accept"}"#),
+            (ElicitationResponse::Decline, r#"{"action":"decline"}"#),
+            (ElicitationResponse::Cancel, r#"{"action":"cancel"}"#),
         ] {
-            assert_eq!(answer.to_raw(), Raw::parse(expected).unwrap());
+            assert_eq!(answer.to_raw(), RawJson::parse(expected).unwrap());
         }
     }
 }

@@ -5,7 +5,7 @@ use std::borrow::Cow;
 use bytes::Bytes;
 use memchr::memchr;
 
-use crate::{Id, Raw};
+use crate::{Id, RawJson};
 
 /// Byte range of a part of a message.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -23,13 +23,13 @@ impl Span {
     }
 
     /// Copies the part into its own buffer.
-    pub fn copy(self, line: &[u8]) -> Raw {
-        Raw::known(Bytes::copy_from_slice(self.of(line)))
+    pub fn copy(self, line: &[u8]) -> RawJson {
+        RawJson::known(Bytes::copy_from_slice(self.of(line)))
     }
 
     /// Returns the part as a slice of the line's buffer.
-    pub fn share(self, line: &Bytes) -> Raw {
-        Raw::known(line.slice(self.start..self.end))
+    pub fn share(self, line: &Bytes) -> RawJson {
+        RawJson::known(line.slice(self.start..self.end))
     }
 }
 
@@ -120,7 +120,7 @@ impl std::fmt::Display for Fault {
 
 /// The parts extracted from a message that was too large to buffer.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Glimpse {
+pub struct PartialEnvelope {
     /// The raw id.
     pub id: Option<Vec<u8>>,
     /// Set if a `method` was seen: the message is a request or notification, not a response.

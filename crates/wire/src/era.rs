@@ -3,8 +3,8 @@
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
-use crate::{Bounds, View};
-use wharf_json::{DecodeError, Raw, members};
+use crate::{JsonLimits, View};
+use wharf_json::{JsonDecodeError, RawJson, members};
 
 /// Capabilities declared by a server. Methods of an undeclared group are never called.
 #[derive(Debug, Clone, Default)]
@@ -32,7 +32,7 @@ pub struct ServerCapabilities {
     /// Ids of the declared extensions.
     pub extensions: Vec<String>,
     /// The complete object as received, with extensions and experimental capabilities.
-    pub raw: Option<Raw>,
+    pub raw: Option<RawJson>,
 }
 
 #[derive(Deserialize, Default)]
@@ -49,7 +49,7 @@ fn makes_tasks_of_calls(tasks: &RawValue) -> bool {
 }
 
 /// Returns the extensions declared with a settings object, as required; `{}` is sufficient.
-fn names(object: &Raw, bounds: &Bounds) -> Result<Vec<String>, DecodeError> {
+fn names(object: &RawJson, bounds: &JsonLimits) -> Result<Vec<String>, JsonDecodeError> {
     let declared = members(object, bounds)?.into_iter().filter(|(_, settings)| settings.is_object());
     Ok(declared.map(|(name, _)| name.into_owned()).collect())
 }
@@ -62,7 +62,7 @@ impl ServerCapabilities {
 }
 
 impl View for ServerCapabilities {
-    fn view(raw: Raw, bounds: &Bounds) -> Result<Self, DecodeError> {
+    fn view(raw: RawJson, bounds: &JsonLimits) -> Result<Self, JsonDecodeError> {
         #[derive(Deserialize, Default)]
         #[serde(default)]
         struct Shape<'a> {
@@ -79,7 +79,7 @@ impl View for ServerCapabilities {
             extensions: Option<&'a RawValue>,
         }
         let Shape { tools, resources, prompts, completions, logging, tasks, extensions } = raw.decode(bounds)?;
-        let extensions = extensions.map(|extensions| raw.part(extensions)).filter(Raw::is_object);
+        let extensions = extensions.map(|extensions| raw.part(extensions)).filter(RawJson::is_object);
         let extensions = extensions.map(|extensions| names(&extensions, bounds)).transpose()?.unwrap_or_default();
         let changes = |group: &Option<Group>| group.as_ref().is_some_and(|group| group.list_changed);
         Ok(Self {
@@ -123,11 +123,11 @@ pub struct InitializeResult {
     /// Instructions for the model: untrusted text.
     pub instructions: Option<String>,
     /// The complete result as received.
-    pub raw: Raw,
+    pub raw: RawJson,
 }
 
 impl View for InitializeResult {
-    fn view(raw: Raw, bounds: &Bounds) -> Result<Self, DecodeError> {
+    fn view(raw: RawJson, bounds: &JsonLimits) -> Result<Self, JsonDecodeError> {
         #[derive(Deserialize)]
         #[serde(rename_all = "camelCase")]
         struct Shape<'a> {
@@ -159,11 +159,11 @@ pub struct DiscoverResult {
     /// Instructions for the model: untrusted text.
     pub instructions: Option<String>,
     /// The complete result as received.
-    pub raw: Raw,
+    pub raw: RawJson,
 }
 
 impl View for DiscoverResult {
-    fn view(raw: Raw, bounds: &Bounds) -> Result<Self, DecodeError> {
+    fn view(raw: RawJson, bounds: &JsonLimits) -> Result<Self, JsonDecodeError> {
         #[derive(Deserialize)]
         struct Meta {
             #[serde(rename = "io.modelcontextprotocol/serverInfo", default)]
@@ -196,7 +196,11 @@ impl View for DiscoverResult {
     }
 }
 
-fn read_capabilities(raw: &Raw, part: Option<&RawValue>, bounds: &Bounds) -> Result<ServerCapabilities, DecodeError> {
+fn read_capabilities(
+    raw: &RawJson,
+    part: Option<&RawValue>,
+    bounds: &JsonLimits,
+) -> Result<ServerCapabilities, JsonDecodeError> {
     part.map_or_else(|| Ok(ServerCapabilities::default()), |part| ServerCapabilities::view(raw.part(part), bounds))
 }
 
@@ -209,7 +213,7 @@ pub struct UnsupportedRevision {
 }
 
 impl View for UnsupportedRevision {
-    fn view(raw: Raw, bounds: &Bounds) -> Result<Self, DecodeError> {
+    fn view(raw: RawJson, bounds: &JsonLimits) -> Result<Self, JsonDecodeError> {
         raw.decode(bounds)
     }
 }
@@ -224,18 +228,18 @@ mod tests {
             r#"{"supportedVersions":["2026-07-28"],"_meta":{"io.modelcontextprotocol/serverInfo":{"name":"n","version":""}}}"#,
             r#"{"supportedVersions":["2026-07-28"],"serverInfo":{"name":"n"}}"#,
         ] {
-            let found = DiscoverResult::view(Raw::parse(text).unwrap(), &Bounds::default()).unwrap();
+            let found = DiscoverResult::view(RawJson::parse(text).unwrap(), &JsonLimits::default()).unwrap();
             assert_eq!(found.server_info.unwrap().name, "n");
         }
-        assert!(DiscoverResult::view(Raw::empty_object(), &Bounds::default()).is_err());
+        assert!(DiscoverResult::view(RawJson::empty_object(), &JsonLimits::default()).is_err());
     }
 
     #[test]
     fn capabilities_are_what_was_declared() {
         let tasks = r#"{"tasks":{"list":{},"requests":{"tools":{"call":{}}}}}"#;
-        assert!(ServerCapabilities::view(Raw::parse(tasks).unwrap(), &Bounds::default()).unwrap().tasks);
+        assert!(ServerCapabilities::view(RawJson::parse(tasks).unwrap(), &JsonLimits::default()).unwrap().tasks);
         let text = r#"{"tools":{},"resources":{"subscribe":true},"logging":{},"tasks":7,"extensions":{"x/y":{}}}"#;
-        let found = ServerCapabilities::view(Raw::parse(text).unwrap(), &Bounds::default()).unwrap();
+        let found = ServerCapabilities::view(RawJson::parse(text).unwrap(), &JsonLimits::default()).unwrap();
         assert!(found.tools && !found.tools_list_changed && found.resources_subscribe && found.logging);
         assert!(!found.prompts && !found.completions && !found.tasks && found.has_extension("x/y"));
         assert_eq!(found.raw.unwrap().get(), text);

@@ -3,8 +3,8 @@
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
-use crate::{Bounds, View};
-use wharf_json::{DecodeError, Raw};
+use crate::{JsonLimits, View};
+use wharf_json::{JsonDecodeError, RawJson};
 
 /// Error codes defined by the protocol.
 pub mod code {
@@ -38,11 +38,11 @@ pub struct RpcError {
     /// The error message: untrusted text.
     pub message: String,
     /// Additional data.
-    pub data: Option<Raw>,
+    pub data: Option<RawJson>,
 }
 
 impl View for RpcError {
-    fn view(raw: Raw, bounds: &Bounds) -> Result<Self, DecodeError> {
+    fn view(raw: RawJson, bounds: &JsonLimits) -> Result<Self, JsonDecodeError> {
         #[derive(Deserialize)]
         struct Shape<'a> {
             code: i64,

@@ -5,8 +5,8 @@
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
-use crate::Bounds;
-use wharf_json::Raw;
+use crate::JsonLimits;
+use wharf_json::RawJson;
 
 /// Maximum bytes of one icon.
 pub const ICON_LIMIT: usize = 256 << 10;
@@ -26,7 +26,7 @@ pub struct Icon {
     /// Intended background: `light` or `dark`.
     pub theme: Option<String>,
     /// The entry as received.
-    pub raw: Raw,
+    pub raw: RawJson,
 }
 
 /// The source of an icon that may be shown.
@@ -55,7 +55,7 @@ pub enum ImageFormat {
 /// The reason an icon is rejected.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
-pub enum IconRefusal {
+pub enum IconError {
     /// The scheme is neither `https:` nor `data:`.
     Scheme,
     /// The URL is malformed or ambiguous.
@@ -74,7 +74,7 @@ pub enum IconRefusal {
 
 /// Reads the icons of a tool, resource, prompt or server. Invalid entries are skipped: an icon never invalidates its
 /// owner.
-pub fn icons(owner: &Raw, bounds: &Bounds) -> Vec<Icon> {
+pub fn icons(owner: &RawJson, bounds: &JsonLimits) -> Vec<Icon> {
     #[derive(Deserialize)]
     struct Owner<'a> {
         #[serde(borrow, default)]
@@ -84,7 +84,7 @@ pub fn icons(owner: &Raw, bounds: &Bounds) -> Vec<Icon> {
     icons.into_iter().take(MOST).filter_map(|entry| view(owner.part(entry))).collect()
 }
 
-fn view(raw: Raw) -> Option<Icon> {
+fn view(raw: RawJson) -> Option<Icon> {
     #[derive(Deserialize)]
     #[serde(rename_all = "camelCase")]
     struct Shape {
@@ -107,22 +107,22 @@ impl Icon {
     /// # Errors
     ///
     /// Returns the reason if the icon must not be shown.
-    pub fn allowed(&self, server_origin: Option<&str>) -> Result<IconSource<'_>, IconRefusal> {
+    pub fn allowed(&self, server_origin: Option<&str>) -> Result<IconSource<'_>, IconError> {
         self.declared()?;
         if let Some(rest) = after_scheme(&self.src, "data:") {
             let bytes = inline(rest)?;
             let format = self.check(&bytes)?;
             if declared_format(media_type(rest))? != format {
-                return Err(IconRefusal::Disguised);
+                return Err(IconError::Disguised);
             }
             return Ok(IconSource::Inline { format, bytes });
         }
-        after_scheme(&self.src, "https://").ok_or(IconRefusal::Scheme)?;
-        let place = origin(&self.src).ok_or(IconRefusal::Address)?;
+        after_scheme(&self.src, "https://").ok_or(IconError::Scheme)?;
+        let place = origin(&self.src).ok_or(IconError::Address)?;
         if server_origin.and_then(origin) == Some(place) {
             Ok(IconSource::Remote(&self.src))
         } else {
-            Err(IconRefusal::Origin)
+            Err(IconError::Origin)
         }
     }
 
@@ -131,17 +131,17 @@ impl Icon {
     /// # Errors
     ///
     /// Fails if the image is too large, neither PNG nor JPEG, or different from the declared type.
-    pub fn check(&self, bytes: &[u8]) -> Result<ImageFormat, IconRefusal> {
+    pub fn check(&self, bytes: &[u8]) -> Result<ImageFormat, IconError> {
         if bytes.len() > ICON_LIMIT {
-            return Err(IconRefusal::TooLarge);
+            return Err(IconError::TooLarge);
         }
-        let found = ImageFormat::sniff(bytes).ok_or(IconRefusal::Disguised)?;
+        let found = ImageFormat::sniff(bytes).ok_or(IconError::Disguised)?;
         let agrees = self.declared()?.is_none_or(|declared| declared == found);
-        if agrees { Ok(found) } else { Err(IconRefusal::Disguised) }
+        if agrees { Ok(found) } else { Err(IconError::Disguised) }
     }
 
     /// Returns the format the server declares, if any.
-    fn declared(&self) -> Result<Option<ImageFormat>, IconRefusal> {
+    fn declared(&self) -> Result<Option<ImageFormat>, IconError> {
         self.mime_type.as_deref().map(declared_format).transpose()
     }
 }
@@ -159,14 +159,14 @@ impl ImageFormat {
     }
 }
 
-fn declared_format(mime_type: &str) -> Result<ImageFormat, IconRefusal> {
+fn declared_format(mime_type: &str) -> Result<ImageFormat, IconError> {
     let essence = mime_type.split(';').next().unwrap_or_default().trim();
     if essence.eq_ignore_ascii_case("image/png") {
         Ok(ImageFormat::Png)
     } else if ["image/jpeg", "image/jpg"].iter().any(|known| essence.eq_ignore_ascii_case(known)) {
         Ok(ImageFormat::Jpeg)
     } else {
-        Err(IconRefusal::Type)
+        Err(IconError::Type)
     }
 }
 
@@ -180,16 +180,16 @@ fn media_type(rest: &str) -> &str {
     rest.split(',').next().unwrap_or_default()
 }
 
-fn inline(rest: &str) -> Result<Vec<u8>, IconRefusal> {
-    let (head, data) = rest.split_once(',').ok_or(IconRefusal::Address)?;
-    let (_, encoding) = head.rsplit_once(';').ok_or(IconRefusal::Encoding)?;
+fn inline(rest: &str) -> Result<Vec<u8>, IconError> {
+    let (head, data) = rest.split_once(',').ok_or(IconError::Address)?;
+    let (_, encoding) = head.rsplit_once(';').ok_or(IconError::Encoding)?;
     if !encoding.eq_ignore_ascii_case("base64") {
-        return Err(IconRefusal::Encoding);
+        return Err(IconError::Encoding);
     }
     if data.len() / 4 * 3 > ICON_LIMIT + 3 {
-        return Err(IconRefusal::TooLarge);
+        return Err(IconError::TooLarge);
     }
-    base64(data.as_bytes()).ok_or(IconRefusal::Encoding)
+    base64(data.as_bytes()).ok_or(IconError::Encoding)
 }
 
 /// Decodes padded Base64; rejects non-canonical encodings.
@@ -259,7 +259,7 @@ mod tests {
 
     fn icon(src: &str, mime_type: Option<&str>) -> Icon {
         let owner = json!({ "icons": [{ "src": src, "mimeType": mime_type }] });
-        icons(&Raw::of(&owner).unwrap(), &Bounds::default()).remove(0)
+        icons(&RawJson::of(&owner).unwrap(), &JsonLimits::default()).remove(0)
     }
 
     /// Returns the decision as one word.
@@ -363,14 +363,14 @@ mod tests {
     fn a_useless_entry_costs_only_itself() {
         let owner = json!({ "name": "t", "icons": [7, {}, { "src": "" }, { "src": 3 }, { "src": "a", "sizes": "48x48" },
             { "src": "b", "sizes": ["any"], "theme": "dark", "x": 1 }] });
-        let found = icons(&Raw::of(&owner).unwrap(), &Bounds::default());
+        let found = icons(&RawJson::of(&owner).unwrap(), &JsonLimits::default());
         assert_eq!(found.len(), 1);
         assert_eq!((found[0].src.as_str(), found[0].theme.as_deref()), ("b", Some("dark")));
         assert_eq!(found[0].sizes, ["any"]);
         for owner in [json!({}), json!({ "icons": 3 }), json!({ "icons": null }), json!(3)] {
-            assert!(icons(&Raw::of(&owner).unwrap(), &Bounds::default()).is_empty(), "{owner}");
+            assert!(icons(&RawJson::of(&owner).unwrap(), &JsonLimits::default()).is_empty(), "{owner}");
         }
         let many = json!({ "icons": vec![json!({ "src": "a" }); 1000] });
-        assert_eq!(icons(&Raw::of(&many).unwrap(), &Bounds::default()).len(), MOST);
+        assert_eq!(icons(&RawJson::of(&many).unwrap(), &JsonLimits::default()).len(), MOST);
     }
 }

@@ -3,8 +3,8 @@
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
-use crate::{Bounds, View};
-use wharf_json::{DecodeError, Raw, members};
+use crate::{JsonLimits, View};
+use wharf_json::{JsonDecodeError, RawJson, members};
 
 /// An intermediate result that asks the client for input.
 #[derive(Debug, Clone)]
@@ -12,22 +12,22 @@ pub struct InputRequired {
     /// The input requests in the server's order. Each response is returned under the request's key.
     pub requests: Vec<InputRequest>,
     /// Opaque JSON string, returned byte for byte with the responses.
-    pub state: Option<Raw>,
+    pub state: Option<RawJson>,
 }
 
 /// One input request.
 #[derive(Debug, Clone)]
 pub struct InputRequest {
     /// Key of the request, as a JSON string with quotes.
-    pub key: Raw,
+    pub key: RawJson,
     /// Method of the request.
     pub method: String,
     /// Parameters of the request, if any.
-    pub params: Option<Raw>,
+    pub params: Option<RawJson>,
 }
 
 impl View for InputRequired {
-    fn view(raw: Raw, bounds: &Bounds) -> Result<Self, DecodeError> {
+    fn view(raw: RawJson, bounds: &JsonLimits) -> Result<Self, JsonDecodeError> {
         #[derive(Deserialize)]
         #[serde(rename_all = "camelCase")]
         struct Shape<'a> {
@@ -39,7 +39,7 @@ impl View for InputRequired {
         let shape: Shape = raw.decode(bounds)?;
         let requests = shape.input_requests.map(|list| input_requests(&raw.part(list), bounds)).transpose()?;
         let state = shape.request_state.map(|state| raw.part(state));
-        let wrong = |what: &str| DecodeError::Shape(serde::de::Error::custom(what));
+        let wrong = |what: &str| JsonDecodeError::Shape(serde::de::Error::custom(what));
         if state.as_ref().is_some_and(|state| state.as_bytes().first() != Some(&b'"')) {
             return Err(wrong("`requestState` is no string"));
         }
@@ -55,7 +55,7 @@ impl View for InputRequired {
 /// # Errors
 ///
 /// Fails if the map or a request in it is malformed or exceeds `bounds`.
-pub fn input_requests(raw: &Raw, bounds: &Bounds) -> Result<Vec<InputRequest>, DecodeError> {
+pub fn input_requests(raw: &RawJson, bounds: &JsonLimits) -> Result<Vec<InputRequest>, JsonDecodeError> {
     #[derive(Deserialize)]
     struct Shape<'a> {
         method: String,
@@ -65,7 +65,8 @@ pub fn input_requests(raw: &Raw, bounds: &Bounds) -> Result<Vec<InputRequest>, D
     let list = members(raw, bounds)?.into_iter().map(|(key, value)| {
         let shape: Shape = value.decode(bounds)?;
         let params = shape.params.map(|params| value.part(params));
-        let key = Raw::of(key.as_ref()).map_err(|_| DecodeError::Shape(serde::de::Error::custom("an odd key")))?;
+        let key =
+            RawJson::of(key.as_ref()).map_err(|_| JsonDecodeError::Shape(serde::de::Error::custom("an odd key")))?;
         Ok(InputRequest { key, method: shape.method, params })
     });
     list.collect()
@@ -75,8 +76,8 @@ pub fn input_requests(raw: &Raw, bounds: &Bounds) -> Result<Vec<InputRequest>, D
 mod tests {
     use super::*;
 
-    fn view(text: &str) -> Result<InputRequired, DecodeError> {
-        InputRequired::view(Raw::parse(text.to_owned()).unwrap(), &Bounds::default())
+    fn view(text: &str) -> Result<InputRequired, JsonDecodeError> {
+        InputRequired::view(RawJson::parse(text.to_owned()).unwrap(), &JsonLimits::default())
     }
 
     #[test]

@@ -36,18 +36,18 @@ pub use cache::{CacheHint, CacheScope, LONGEST_KEPT};
 pub use completion::{Completion, MOST_COMPLETIONS, Reference};
 pub use content::{Content, ResourceContents};
 pub use elicit::{
-    Choice, ElicitAnswer, Elicitation, Field, FieldKind, FormRequest, MOST_FIELDS, MOST_OPTIONS, Number, Problem,
-    Reason, TextFormat, UrlRequest, skeleton,
+    Choice, Elicitation, ElicitationResponse, Field, FieldKind, FormRequest, MOST_FIELDS, MOST_OPTIONS, Number,
+    Problem, Reason, TextFormat, UrlRequest, skeleton,
 };
-pub use envelope::{Envelope, Fault, Glimpse, ScanError, Span};
+pub use envelope::{Envelope, Fault, PartialEnvelope, ScanError, Span};
 pub use era::{DiscoverResult, Implementation, InitializeResult, ServerCapabilities, UnsupportedRevision};
 pub use error::{RpcError, code};
-pub use icon::{ICON_LIMIT, Icon, IconRefusal, IconSource, ImageFormat, icons};
+pub use icon::{ICON_LIMIT, Icon, IconError, IconSource, ImageFormat, icons};
 pub use id::Id;
 pub use input::{InputRequest, InputRequired, input_requests};
 pub use listing::{Page, View};
 pub use log::{LogLevel, LogMessage, UnknownLevel};
-pub use mirror::{MirrorFault, Mirrored, Unmirrorable, header_text, mirror_key, mirrored};
+pub use mirror::{HeaderAnnotationError, HeaderValueError, Mirrored, header_text, mirror_key, mirrored};
 pub use progress::Progress;
 pub use prompt::{PromptArgument, PromptDefinition, PromptMessage, PromptResult};
 pub use resource::{ReadResult, Resource, ResourceTemplate};
@@ -58,4 +58,4 @@ pub use skill::{Sha256, Skill, SkillFile, SkillFiles};
 pub use subscription::{Acknowledged, Interest, subscription_id};
 pub use task::{Task, TaskStatus};
 pub use tool::{TaskSupport, ToolAnnotations, ToolDefinition, ToolResult};
-pub use wharf_json::{Bounds, DecodeError, NotJson, Raw, TooComplex, members};
+pub use wharf_json::{JsonDecodeError, JsonLimits, NotJson, RawJson, TooComplex, members};

@@ -2,8 +2,8 @@
 
 use serde_json::value::RawValue;
 
-use crate::Bounds;
-use wharf_json::{DecodeError, Raw, members};
+use crate::JsonLimits;
+use wharf_json::{JsonDecodeError, RawJson, members};
 
 /// A typed view of raw JSON.
 pub trait View: Sized {
@@ -12,14 +12,14 @@ pub trait View: Sized {
     /// # Errors
     ///
     /// Fails if the text exceeds `bounds` or lacks the required shape.
-    fn view(raw: Raw, bounds: &Bounds) -> Result<Self, DecodeError>;
+    fn view(raw: RawJson, bounds: &JsonLimits) -> Result<Self, JsonDecodeError>;
 }
 
 /// One page of a listing. Items stay raw, so that a malformed item does not invalidate the page.
 #[derive(Debug, Clone)]
 pub struct Page {
     /// Items in the server's order.
-    pub items: Vec<Raw>,
+    pub items: Vec<RawJson>,
     /// Cursor of the next page. An empty string is a valid cursor.
     pub next_cursor: Option<String>,
 }
@@ -30,18 +30,18 @@ impl Page {
     /// # Errors
     ///
     /// Fails if the result is malformed, exceeds `bounds` or has no `key`.
-    pub fn view(raw: &Raw, key: &str, bounds: &Bounds) -> Result<Self, DecodeError> {
+    pub fn view(raw: &RawJson, key: &str, bounds: &JsonLimits) -> Result<Self, JsonDecodeError> {
         let mut items = None;
         let mut next_cursor = None;
         for (name, value) in members(raw, bounds)? {
             if name == key {
-                let list: Vec<&RawValue> = serde_json::from_slice(value.as_bytes()).map_err(DecodeError::Shape)?;
+                let list: Vec<&RawValue> = serde_json::from_slice(value.as_bytes()).map_err(JsonDecodeError::Shape)?;
                 items = Some(list.into_iter().map(|item| value.part(item)).collect());
             } else if name == "nextCursor" {
-                next_cursor = serde_json::from_slice(value.as_bytes()).map_err(DecodeError::Shape)?;
+                next_cursor = serde_json::from_slice(value.as_bytes()).map_err(JsonDecodeError::Shape)?;
             }
         }
-        let missing = || DecodeError::Shape(serde::de::Error::custom(format!("no `{key}` in the result")));
+        let missing = || JsonDecodeError::Shape(serde::de::Error::custom(format!("no `{key}` in the result")));
         Ok(Self { items: items.ok_or_else(missing)?, next_cursor })
     }
 }
@@ -58,10 +58,10 @@ mod tests {
             (r#"{"tools":[],"nextCursor":""}"#, Some("")),
             (r#"{"nextCursor":"x","tools":[{"a" : 1},3]}"#, Some("x")),
         ] {
-            let page = Page::view(&Raw::parse(text).unwrap(), "tools", &Bounds::default()).unwrap();
+            let page = Page::view(&RawJson::parse(text).unwrap(), "tools", &JsonLimits::default()).unwrap();
             assert_eq!(page.next_cursor.as_deref(), cursor, "{text}");
         }
-        assert!(Page::view(&Raw::parse("{}").unwrap(), "tools", &Bounds::default()).is_err());
-        assert!(Page::view(&Raw::parse(r#"{"tools":{}}"#).unwrap(), "tools", &Bounds::default()).is_err());
+        assert!(Page::view(&RawJson::parse("{}").unwrap(), "tools", &JsonLimits::default()).is_err());
+        assert!(Page::view(&RawJson::parse(r#"{"tools":{}}"#).unwrap(), "tools", &JsonLimits::default()).is_err());
     }
 }

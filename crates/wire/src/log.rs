@@ -6,8 +6,8 @@ use std::str::FromStr;
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
-use crate::{Bounds, View};
-use wharf_json::{DecodeError, Raw};
+use crate::{JsonLimits, View};
+use wharf_json::{JsonDecodeError, RawJson};
 
 /// Severity of a log message, in the order of RFC 5424.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Deserialize)]
@@ -86,11 +86,11 @@ pub struct LogMessage {
     /// Component of the server that logs.
     pub logger: Option<String>,
     /// Content of the message: any JSON.
-    pub data: Raw,
+    pub data: RawJson,
 }
 
 impl View for LogMessage {
-    fn view(raw: Raw, bounds: &Bounds) -> Result<Self, DecodeError> {
+    fn view(raw: RawJson, bounds: &JsonLimits) -> Result<Self, JsonDecodeError> {
         #[derive(Deserialize)]
         struct Shape<'a> {
             level: LogLevel,

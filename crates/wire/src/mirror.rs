@@ -9,10 +9,10 @@ mod text;
 use memchr::memmem;
 use serde_json::{Map, Number, Value};
 
-use crate::Bounds;
-use wharf_json::{Raw, members};
+use crate::JsonLimits;
+use wharf_json::{RawJson, members};
 
-pub use fault::{MirrorFault, Unmirrorable};
+pub use fault::{HeaderAnnotationError, HeaderValueError};
 pub use text::header_text;
 
 /// The schema keyword that requests a header.
@@ -51,11 +51,11 @@ pub struct Mirrored {
 /// # Errors
 ///
 /// Fails on the first invalid annotation. The caller must then withhold the tool over HTTP.
-pub fn mirrored(schema: &Raw, bounds: &Bounds) -> Result<Vec<Mirrored>, MirrorFault> {
+pub fn mirrored(schema: &RawJson, bounds: &JsonLimits) -> Result<Vec<Mirrored>, HeaderAnnotationError> {
     if !may_annotate(schema.as_bytes()) {
         return Ok(Vec::new());
     }
-    let value: Value = schema.decode(bounds).map_err(MirrorFault::Unreadable)?;
+    let value: Value = schema.decode(bounds).map_err(HeaderAnnotationError::Unreadable)?;
     let mut reading = Reading::default();
     reading.schema(&value, Way::Chain)?;
     Ok(reading.found)
@@ -81,31 +81,31 @@ impl Mirrored {
     ///
     /// Fails if the arguments cannot be decoded, or if the value is not a string, boolean or integer within ±(2^53 −
     /// 1).
-    pub fn value(&self, arguments: &Raw, bounds: &Bounds) -> Result<Option<String>, Unmirrorable> {
+    pub fn value(&self, arguments: &RawJson, bounds: &JsonLimits) -> Result<Option<String>, HeaderValueError> {
         let mut here = arguments.clone();
         for name in &self.path {
             if first(&here) != Some(b'{') {
                 return Ok(None);
             }
-            let list = members(&here, bounds).map_err(Unmirrorable::Unreadable)?;
+            let list = members(&here, bounds).map_err(HeaderValueError::Unreadable)?;
             let Some((_, value)) = list.into_iter().find(|(key, _)| key == name) else { return Ok(None) };
             here = value;
         }
         self.text(&here, bounds)
     }
 
-    fn text(&self, value: &Raw, bounds: &Bounds) -> Result<Option<String>, Unmirrorable> {
-        let kind = || Unmirrorable::Kind { property: fault::property(&self.path) };
+    fn text(&self, value: &RawJson, bounds: &JsonLimits) -> Result<Option<String>, HeaderValueError> {
+        let kind = || HeaderValueError::Kind { property: fault::property(&self.path) };
         if matches!(first(value), Some(b'{' | b'[')) {
             return Err(kind());
         }
-        match value.decode(bounds).map_err(Unmirrorable::Unreadable)? {
+        match value.decode(bounds).map_err(HeaderValueError::Unreadable)? {
             Value::Null => Ok(None),
             Value::Bool(truth) => Ok(Some(truth.to_string())),
             Value::String(text) => Ok(Some(text)),
             Value::Number(number) if is_whole(&number) => match integer(&number) {
                 Some(integer) => Ok(Some(integer.to_string())),
-                None => Err(Unmirrorable::Range { property: fault::property(&self.path) }),
+                None => Err(HeaderValueError::Range { property: fault::property(&self.path) }),
             },
             Value::Number(_) | Value::Array(_) | Value::Object(_) => Err(kind()),
         }
@@ -113,7 +113,7 @@ impl Mirrored {
 }
 
 /// Returns the first non-space byte, which determines the kind of value.
-fn first(value: &Raw) -> Option<u8> {
+fn first(value: &RawJson) -> Option<u8> {
     value.as_bytes().trim_ascii_start().first().copied()
 }
 
@@ -147,7 +147,7 @@ struct Reading<'a> {
 
 impl<'a> Reading<'a> {
     /// Visits a schema or a list of schemas. The recursion depth is limited by the bounds of the text.
-    fn schema(&mut self, schema: &'a Value, way: Way) -> Result<(), MirrorFault> {
+    fn schema(&mut self, schema: &'a Value, way: Way) -> Result<(), HeaderAnnotationError> {
         match schema {
             Value::Object(keywords) => {
                 if let Some(name) = keywords.get(ANNOTATION) {
@@ -160,7 +160,7 @@ impl<'a> Reading<'a> {
         }
     }
 
-    fn keyword(&mut self, keyword: &'a str, value: &'a Value, way: Way) -> Result<(), MirrorFault> {
+    fn keyword(&mut self, keyword: &'a str, value: &'a Value, way: Way) -> Result<(), HeaderAnnotationError> {
         match value {
             _ if DATA.contains(&keyword) => Ok(()),
             Value::Object(schemas) if keyword == "properties" => self.named(schemas, way),
@@ -172,41 +172,41 @@ impl<'a> Reading<'a> {
         }
     }
 
-    fn named(&mut self, schemas: &'a Map<String, Value>, way: Way) -> Result<(), MirrorFault> {
+    fn named(&mut self, schemas: &'a Map<String, Value>, way: Way) -> Result<(), HeaderAnnotationError> {
         schemas.iter().try_for_each(|(name, schema)| self.step(name, |inner| inner.schema(schema, way)))
     }
 
     fn step(
         &mut self,
         key: &'a str,
-        walk: impl FnOnce(&mut Self) -> Result<(), MirrorFault>,
-    ) -> Result<(), MirrorFault> {
+        walk: impl FnOnce(&mut Self) -> Result<(), HeaderAnnotationError>,
+    ) -> Result<(), HeaderAnnotationError> {
         self.place.push(key);
         walk(self)?;
         self.place.pop();
         Ok(())
     }
 
-    fn annotation(&mut self, name: &Value, schema: &Map<String, Value>, way: Way) -> Result<(), MirrorFault> {
+    fn annotation(&mut self, name: &Value, schema: &Map<String, Value>, way: Way) -> Result<(), HeaderAnnotationError> {
         let property = || fault::property(&self.place);
         if way != Way::Chain {
-            return Err(MirrorFault::OutOfReach { property: property() });
+            return Err(HeaderAnnotationError::OutOfReach { property: property() });
         }
-        let Value::String(header) = name else { return Err(MirrorFault::NotText { property: property() }) };
+        let Value::String(header) = name else { return Err(HeaderAnnotationError::NotText { property: property() }) };
         if header.is_empty() {
-            return Err(MirrorFault::Empty { property: property() });
+            return Err(HeaderAnnotationError::Empty { property: property() });
         }
         if header.len() > LONGEST_NAME || !header.bytes().all(text::is_token) {
-            return Err(MirrorFault::NotToken { property: property(), header: fault::shown(header) });
+            return Err(HeaderAnnotationError::NotToken { property: property(), header: fault::shown(header) });
         }
         if !matches!(schema.get("type").and_then(Value::as_str), Some("string" | "integer" | "boolean")) {
-            return Err(MirrorFault::Type { property: property() });
+            return Err(HeaderAnnotationError::Type { property: property() });
         }
         if self.found.iter().any(|other| other.header.eq_ignore_ascii_case(header)) {
-            return Err(MirrorFault::Duplicate { property: property(), header: fault::shown(header) });
+            return Err(HeaderAnnotationError::Duplicate { property: property(), header: fault::shown(header) });
         }
         if self.found.len() == MOST_HEADERS {
-            return Err(MirrorFault::TooMany { most: MOST_HEADERS });
+            return Err(HeaderAnnotationError::TooMany { most: MOST_HEADERS });
         }
         let path = self.place.iter().map(|&name| name.to_owned()).collect();
         self.found.push(Mirrored { header: header.clone(), path });

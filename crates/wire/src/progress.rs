@@ -3,14 +3,14 @@
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
-use crate::{Bounds, View};
-use wharf_json::{DecodeError, Raw};
+use crate::{JsonLimits, View};
+use wharf_json::{JsonDecodeError, RawJson};
 
 /// One `notifications/progress`.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Progress {
     /// Token of the request, raw: number or string.
-    pub token: Raw,
+    pub token: RawJson,
     /// Completed amount; increases with each notification.
     pub progress: f64,
     /// Total amount, if known.
@@ -20,7 +20,7 @@ pub struct Progress {
 }
 
 impl View for Progress {
-    fn view(raw: Raw, bounds: &Bounds) -> Result<Self, DecodeError> {
+    fn view(raw: RawJson, bounds: &JsonLimits) -> Result<Self, JsonDecodeError> {
         #[derive(Deserialize)]
         #[serde(rename_all = "camelCase")]
         struct Shape<'a> {

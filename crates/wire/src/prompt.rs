@@ -3,8 +3,8 @@
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
-use crate::{Bounds, Content, View};
-use wharf_json::{DecodeError, Raw};
+use crate::{Content, JsonLimits, View};
+use wharf_json::{JsonDecodeError, RawJson};
 
 /// A prompt in a server's list. Every string is untrusted.
 #[derive(Debug, Clone)]
@@ -18,7 +18,7 @@ pub struct PromptDefinition {
     /// Arguments of the prompt.
     pub arguments: Vec<PromptArgument>,
     /// The complete entry as received.
-    pub raw: Raw,
+    pub raw: RawJson,
 }
 
 /// One argument of a prompt; its value is always a string.
@@ -34,7 +34,7 @@ pub struct PromptArgument {
 }
 
 impl View for PromptDefinition {
-    fn view(raw: Raw, bounds: &Bounds) -> Result<Self, DecodeError> {
+    fn view(raw: RawJson, bounds: &JsonLimits) -> Result<Self, JsonDecodeError> {
         #[derive(Deserialize)]
         struct Shape {
             name: String,
@@ -58,9 +58,9 @@ pub struct PromptResult {
     /// The messages in order.
     pub messages: Vec<PromptMessage>,
     /// The messages array byte for byte.
-    pub messages_raw: Raw,
+    pub messages_raw: RawJson,
     /// The complete result as received.
-    pub raw: Raw,
+    pub raw: RawJson,
 }
 
 /// One message of an expanded prompt.
@@ -73,7 +73,7 @@ pub struct PromptMessage {
 }
 
 impl View for PromptResult {
-    fn view(raw: Raw, bounds: &Bounds) -> Result<Self, DecodeError> {
+    fn view(raw: RawJson, bounds: &JsonLimits) -> Result<Self, JsonDecodeError> {
         #[derive(Deserialize)]
         struct Shape<'a> {
             #[serde(default)]
@@ -88,7 +88,7 @@ impl View for PromptResult {
             content: &'a RawValue,
         }
         let shape: Shape = raw.decode(bounds)?;
-        let messages: Vec<Message> = serde_json::from_str(shape.messages.get()).map_err(DecodeError::Shape)?;
+        let messages: Vec<Message> = serde_json::from_str(shape.messages.get()).map_err(JsonDecodeError::Shape)?;
         Ok(Self {
             description: shape.description,
             messages: messages

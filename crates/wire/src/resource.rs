@@ -3,8 +3,8 @@
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
-use crate::{Bounds, ResourceContents, View};
-use wharf_json::{DecodeError, Raw};
+use crate::{JsonLimits, ResourceContents, View};
+use wharf_json::{JsonDecodeError, RawJson};
 
 /// A resource in a server's list. Every string is untrusted.
 #[derive(Debug, Clone)]
@@ -20,7 +20,7 @@ pub struct Resource {
     /// MIME type declared by the server.
     pub mime_type: Option<String>,
     /// The complete entry as received.
-    pub raw: Raw,
+    pub raw: RawJson,
 }
 
 /// A resource template: an RFC 6570 URI template.
@@ -37,7 +37,7 @@ pub struct ResourceTemplate {
     /// MIME type of the resources, declared by the server.
     pub mime_type: Option<String>,
     /// The complete entry as received.
-    pub raw: Raw,
+    pub raw: RawJson,
 }
 
 #[derive(Deserialize)]
@@ -57,12 +57,12 @@ struct Entry {
     mime_type: Option<String>,
 }
 
-fn missing(field: &str) -> DecodeError {
-    DecodeError::Shape(serde::de::Error::custom(format!("no `{field}`")))
+fn missing(field: &str) -> JsonDecodeError {
+    JsonDecodeError::Shape(serde::de::Error::custom(format!("no `{field}`")))
 }
 
 impl View for Resource {
-    fn view(raw: Raw, bounds: &Bounds) -> Result<Self, DecodeError> {
+    fn view(raw: RawJson, bounds: &JsonLimits) -> Result<Self, JsonDecodeError> {
         let Entry { uri, name, title, description, mime_type, .. } = raw.decode(bounds)?;
         let uri = uri.ok_or_else(|| missing("uri"))?;
         Ok(Self { uri, name, title, description, mime_type, raw })
@@ -70,7 +70,7 @@ impl View for Resource {
 }
 
 impl View for ResourceTemplate {
-    fn view(raw: Raw, bounds: &Bounds) -> Result<Self, DecodeError> {
+    fn view(raw: RawJson, bounds: &JsonLimits) -> Result<Self, JsonDecodeError> {
         let Entry { uri_template, name, title, description, mime_type, .. } = raw.decode(bounds)?;
         let uri_template = uri_template.ok_or_else(|| missing("uriTemplate"))?;
         Ok(Self { uri_template, name, title, description, mime_type, raw })
@@ -83,20 +83,20 @@ pub struct ReadResult {
     /// The contents in the server's order.
     pub contents: Vec<ResourceContents>,
     /// The contents array byte for byte.
-    pub contents_raw: Raw,
+    pub contents_raw: RawJson,
     /// The complete result as received.
-    pub raw: Raw,
+    pub raw: RawJson,
 }
 
 impl View for ReadResult {
-    fn view(raw: Raw, bounds: &Bounds) -> Result<Self, DecodeError> {
+    fn view(raw: RawJson, bounds: &JsonLimits) -> Result<Self, JsonDecodeError> {
         #[derive(Deserialize)]
         struct Shape<'a> {
             #[serde(borrow)]
             contents: &'a RawValue,
         }
         let shape: Shape = raw.decode(bounds)?;
-        let contents = serde_json::from_str(shape.contents.get()).map_err(DecodeError::Shape)?;
+        let contents = serde_json::from_str(shape.contents.get()).map_err(JsonDecodeError::Shape)?;
         Ok(Self { contents, contents_raw: raw.part(shape.contents), raw })
     }
 }

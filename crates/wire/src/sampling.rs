@@ -3,26 +3,26 @@
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 
-use crate::{Bounds, View};
-use wharf_json::{DecodeError, Raw};
+use crate::{JsonLimits, View};
+use wharf_json::{JsonDecodeError, RawJson};
 
 /// A `sampling/createMessage` request. Every part is untrusted.
 #[derive(Debug, Clone)]
 pub struct SamplingRequest {
     /// The conversation: a raw array.
-    pub messages: Raw,
+    pub messages: RawJson,
     /// System prompt for the model.
     pub system_prompt: Option<String>,
     /// Maximum number of tokens to generate; must be respected.
     pub max_tokens: u64,
     /// The request's `tools`, or its `toolChoice` if it has no `tools`. Only for clients that declare tool support.
-    pub tools: Option<Raw>,
+    pub tools: Option<RawJson>,
     /// The complete request as received: preferences, stop sequences, temperature, tool choice.
-    pub raw: Raw,
+    pub raw: RawJson,
 }
 
 impl View for SamplingRequest {
-    fn view(raw: Raw, bounds: &Bounds) -> Result<Self, DecodeError> {
+    fn view(raw: RawJson, bounds: &JsonLimits) -> Result<Self, JsonDecodeError> {
         #[derive(Deserialize)]
         #[serde(rename_all = "camelCase")]
         struct Shape<'a> {
@@ -38,7 +38,7 @@ impl View for SamplingRequest {
         }
         let shape: Shape = raw.decode(bounds)?;
         if !shape.messages.get().starts_with('[') {
-            return Err(DecodeError::Shape(serde::de::Error::custom("`messages` is no array")));
+            return Err(JsonDecodeError::Shape(serde::de::Error::custom("`messages` is no array")));
         }
         // A `toolChoice` without `tools` still requires tool support.
         let tools = shape.tools.or(shape.tool_choice).map(|tools| raw.part(tools));
@@ -63,7 +63,7 @@ mod tests {
 
     #[test]
     fn what_must_be_there_is_asked_for() {
-        let view = |text: &str| SamplingRequest::view(Raw::parse(text.to_owned()).unwrap(), &Bounds::default());
+        let view = |text: &str| SamplingRequest::view(RawJson::parse(text.to_owned()).unwrap(), &JsonLimits::default());
         let found = view(r#"{"messages":[],"maxTokens":7,"toolChoice":{"mode":"none"}}"#).unwrap();
         assert_eq!((found.max_tokens, found.tools.is_some()), (7, true));
         assert!(view(r#"{"messages":{},"maxTokens":7}"#).is_err());

@@ -11,7 +11,7 @@ use std::borrow::Cow;
 use bytes::Bytes;
 use memchr::{memchr, memchr2};
 
-use crate::envelope::{Envelope, Fault, Glimpse, ScanError, Span};
+use crate::envelope::{Envelope, Fault, PartialEnvelope, ScanError, Span};
 
 /// Scans one complete message. Besides the scanner's own checks, the text must be UTF-8 without NUL bytes.
 ///
@@ -218,12 +218,12 @@ impl Scanner {
     }
 
     /// Returns the parts found so far, for a message that is not buffered.
-    pub fn glimpse(&self) -> Glimpse {
-        Glimpse { id: self.id_so_far().map(<[u8]>::to_vec), has_method: self.seen & Name::Method as u8 != 0 }
+    pub fn glimpse(&self) -> PartialEnvelope {
+        PartialEnvelope { id: self.id_so_far().map(<[u8]>::to_vec), has_method: self.seen & Name::Method as u8 != 0 }
     }
 
     fn error(&self, fault: Fault) -> ScanError {
-        let Glimpse { id, has_method } = self.glimpse();
+        let PartialEnvelope { id, has_method } = self.glimpse();
         ScanError { fault, id, has_method }
     }
 
@@ -365,8 +365,8 @@ impl Scanner {
         let (end, state) = skip_text(piece, at, escaped);
         self.keep_id(&piece[at..end]);
         match state {
-            Skipped::Closed => self.close_value(end),
-            Skipped::Open { escaped } => self.state = State::Text { escaped },
+            StringEnd::Closed => self.close_value(end),
+            StringEnd::Open { escaped } => self.state = State::Text { escaped },
         }
         end
     }
@@ -374,8 +374,8 @@ impl Scanner {
     fn nested_text(&mut self, piece: &[u8], at: usize, escaped: bool) -> usize {
         let (end, state) = skip_text(piece, at, escaped);
         self.state = match state {
-            Skipped::Closed => State::Nested,
-            Skipped::Open { escaped } => State::NestedText { escaped },
+            StringEnd::Closed => State::Nested,
+            StringEnd::Open { escaped } => State::NestedText { escaped },
         };
         end
     }
@@ -385,8 +385,8 @@ impl Scanner {
             at += 1;
             match byte {
                 b'"' => match skip_text(piece, at, false) {
-                    (end, Skipped::Closed) => at = end,
-                    (end, Skipped::Open { escaped }) => {
+                    (end, StringEnd::Closed) => at = end,
+                    (end, StringEnd::Open { escaped }) => {
                         self.state = State::NestedText { escaped };
                         return end;
                     }
@@ -451,24 +451,24 @@ impl Scanner {
     }
 }
 
-pub(crate) enum Skipped {
+pub(crate) enum StringEnd {
     Closed,
     Open { escaped: bool },
 }
 
 /// Skips to the end of a string that continues at `at`, or to the end of the piece.
-pub(crate) fn skip_text(piece: &[u8], mut at: usize, escaped: bool) -> (usize, Skipped) {
+pub(crate) fn skip_text(piece: &[u8], mut at: usize, escaped: bool) -> (usize, StringEnd) {
     if escaped {
         at += 1;
     }
     while let Some(found) = piece.get(at..).and_then(quote_or_escape) {
         if piece[at + found] == b'"' {
-            return (at + found + 1, Skipped::Closed);
+            return (at + found + 1, StringEnd::Closed);
         }
         at += found + 2;
     }
     // A trailing backslash escapes the first byte of the next piece.
-    (piece.len(), Skipped::Open { escaped: at > piece.len() })
+    (piece.len(), StringEnd::Open { escaped: at > piece.len() })
 }
 
 /// Returns the position of the first quote or backslash. Most strings are short, so the first bytes are searched eight

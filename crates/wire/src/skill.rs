@@ -9,8 +9,8 @@ use std::fmt;
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
-use crate::{Bounds, View};
-use wharf_json::{DecodeError, Raw, members};
+use crate::{JsonLimits, View};
+use wharf_json::{JsonDecodeError, RawJson, members};
 
 /// Name of a skill's main file.
 const ENTRY_FILE: &str = "SKILL.md";
@@ -31,11 +31,11 @@ pub struct Skill {
     /// Description of the skill.
     pub description: String,
     /// The complete front matter of `SKILL.md`, as a JSON object.
-    pub frontmatter: Raw,
+    pub frontmatter: RawJson,
     /// Files of the skill.
     pub files: SkillFiles,
     /// The complete entry as received.
-    pub raw: Raw,
+    pub raw: RawJson,
 }
 
 /// The files of a skill.
@@ -78,7 +78,7 @@ impl Skill {
 }
 
 impl View for Skill {
-    fn view(raw: Raw, bounds: &Bounds) -> Result<Self, DecodeError> {
+    fn view(raw: RawJson, bounds: &JsonLimits) -> Result<Self, JsonDecodeError> {
         #[derive(Deserialize)]
         struct Shape<'a> {
             uri: String,
@@ -104,7 +104,7 @@ impl View for Skill {
 }
 
 /// Checks that the URI ends in the skill's name and `SKILL.md`.
-fn check_place(uri: &str, name: &str) -> Result<(), DecodeError> {
+fn check_place(uri: &str, name: &str) -> Result<(), JsonDecodeError> {
     if !is_name(name) {
         return Err(malformed("`name` is not a skill's name"));
     }
@@ -132,7 +132,7 @@ fn is_name(name: &str) -> bool {
         && !name.contains("--")
 }
 
-fn files(uri: &str, resources: &RawValue) -> Result<SkillFiles, DecodeError> {
+fn files(uri: &str, resources: &RawValue) -> Result<SkillFiles, JsonDecodeError> {
     #[derive(Deserialize)]
     struct Entry {
         uri: String,
@@ -143,7 +143,7 @@ fn files(uri: &str, resources: &RawValue) -> Result<SkillFiles, DecodeError> {
         return if word == "dynamic" { Ok(SkillFiles::Dynamic) } else { Err(malformed("`resources` is no list")) };
     }
     let directory = uri.strip_suffix(ENTRY_FILE).unwrap_or(uri);
-    let entries: Vec<Entry> = serde_json::from_str(resources.get()).map_err(DecodeError::Shape)?;
+    let entries: Vec<Entry> = serde_json::from_str(resources.get()).map_err(JsonDecodeError::Shape)?;
     let mut files = Vec::with_capacity(entries.len());
     let mut seen = HashSet::new();
     for Entry { uri, digest, size } in entries {
@@ -161,8 +161,8 @@ fn files(uri: &str, resources: &RawValue) -> Result<SkillFiles, DecodeError> {
     Ok(SkillFiles::Listed(files))
 }
 
-fn malformed(problem: impl fmt::Display) -> DecodeError {
-    DecodeError::Shape(serde::de::Error::custom(problem))
+fn malformed(problem: impl fmt::Display) -> JsonDecodeError {
+    JsonDecodeError::Shape(serde::de::Error::custom(problem))
 }
 
 fn path_below(directory: &str, uri: &str) -> Option<String> {
@@ -249,8 +249,8 @@ mod tests {
         json!({ "uri": uri, "frontmatter": { "name": name, "description": "d" }, "resources": resources })
     }
 
-    fn view(entry: &Value) -> Result<Skill, DecodeError> {
-        Skill::view(Raw::of(entry).unwrap(), &Bounds::default())
+    fn view(entry: &Value) -> Result<Skill, JsonDecodeError> {
+        Skill::view(RawJson::of(entry).unwrap(), &JsonLimits::default())
     }
 
     #[test]
@@ -317,7 +317,7 @@ mod tests {
         assert!(view(&json!({ "uri": URI, "frontmatter": { "name": "refunds", "description": "d" } })).is_err());
         assert!(view(&json!({ "uri": URI, "frontmatter": { "name": "refunds" }, "resources": "dynamic" })).is_err());
         let twice = r#"{"uri":"skill://a/SKILL.md","frontmatter":{"name":"a","description":"x","description":"y"},"resources":"dynamic"}"#;
-        assert!(Skill::view(Raw::parse(twice).unwrap(), &Bounds::default()).is_err());
+        assert!(Skill::view(RawJson::parse(twice).unwrap(), &JsonLimits::default()).is_err());
     }
 
     #[test]

@@ -4,7 +4,7 @@
 //! compare the two.
 
 use crate::envelope::{Envelope, Span};
-use crate::scan::{Skipped, quote_or_escape, skip_text};
+use crate::scan::{StringEnd, quote_or_escape, skip_text};
 
 /// Returns the parts of a common message; `None` for any other.
 pub(crate) fn scan(line: &[u8]) -> Option<Envelope> {
@@ -105,8 +105,8 @@ fn value_end(line: &[u8], at: usize) -> Option<usize> {
 
 fn text_end(line: &[u8], at: usize) -> Option<usize> {
     match skip_text(line, at, false) {
-        (end, Skipped::Closed) => Some(end),
-        (_, Skipped::Open { .. }) => None,
+        (end, StringEnd::Closed) => Some(end),
+        (_, StringEnd::Open { .. }) => None,
     }
 }
 

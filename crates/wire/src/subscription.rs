@@ -3,8 +3,8 @@
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 
-use crate::{Bounds, View};
-use wharf_json::{DecodeError, Raw};
+use crate::{JsonLimits, View};
+use wharf_json::{JsonDecodeError, RawJson};
 
 /// The set of notifications a client requests, or that a server acknowledges.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -59,7 +59,7 @@ impl Interest {
 pub struct Acknowledged(pub Interest);
 
 impl View for Acknowledged {
-    fn view(raw: Raw, bounds: &Bounds) -> Result<Self, DecodeError> {
+    fn view(raw: RawJson, bounds: &JsonLimits) -> Result<Self, JsonDecodeError> {
         #[derive(Deserialize, Default)]
         #[serde(default)]
         struct Shape {
@@ -72,7 +72,7 @@ impl View for Acknowledged {
 
 /// Returns `_meta["io.modelcontextprotocol/subscriptionId"]` of a notification, raw: number or string as in the
 /// request.
-pub fn subscription_id(params: &Raw) -> Option<Raw> {
+pub fn subscription_id(params: &RawJson) -> Option<RawJson> {
     #[derive(Deserialize)]
     struct Meta<'a> {
         #[serde(rename = "io.modelcontextprotocol/subscriptionId", borrow, default)]
@@ -94,9 +94,9 @@ mod tests {
     #[test]
     fn only_what_is_wanted_is_written() {
         let interest = Interest { tools: true, uris: vec!["a:b".to_owned()], ..Interest::default() };
-        let text = Raw::of(&interest).unwrap();
+        let text = RawJson::of(&interest).unwrap();
         assert_eq!(text.get(), r#"{"toolsListChanged":true,"resourceSubscriptions":["a:b"]}"#);
-        assert_eq!(Raw::of(&Interest::default()).unwrap().get(), "{}");
+        assert_eq!(RawJson::of(&Interest::default()).unwrap().get(), "{}");
         let honoured = Interest { tools: true, ..Interest::default() };
         assert_eq!(interest.without(&honoured).uris, ["a:b"]);
         assert!(interest.without(&interest).is_empty());
@@ -111,8 +111,8 @@ mod tests {
             ("{}", None),
             ("[]", None),
         ] {
-            let found = subscription_id(&Raw::parse(text).unwrap());
-            assert_eq!(found.as_ref().map(Raw::get), id, "{text}");
+            let found = subscription_id(&RawJson::parse(text).unwrap());
+            assert_eq!(found.as_ref().map(RawJson::get), id, "{text}");
         }
     }
 }

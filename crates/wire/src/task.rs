@@ -7,8 +7,8 @@ use serde::Deserialize;
 use serde_json::value::RawValue;
 
 use crate::input::{InputRequest, input_requests};
-use crate::{Bounds, RpcError, View};
-use wharf_json::{DecodeError, Raw};
+use crate::{JsonLimits, RpcError, View};
+use wharf_json::{JsonDecodeError, RawJson};
 
 /// Status of a task.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Deserialize)]
@@ -61,15 +61,15 @@ pub struct Task {
     /// Pending input requests (2026-07-28).
     pub requests: Vec<InputRequest>,
     /// Result of the task, if included (2026-07-28).
-    pub result: Option<Raw>,
+    pub result: Option<RawJson>,
     /// Error of the task, if included (2026-07-28).
     pub error: Option<RpcError>,
     /// The complete description as received.
-    pub raw: Raw,
+    pub raw: RawJson,
 }
 
 impl View for Task {
-    fn view(raw: Raw, bounds: &Bounds) -> Result<Self, DecodeError> {
+    fn view(raw: RawJson, bounds: &JsonLimits) -> Result<Self, JsonDecodeError> {
         #[derive(Deserialize)]
         #[serde(rename_all = "camelCase")]
         struct Shape<'a> {
@@ -85,7 +85,7 @@ impl View for Task {
     }
 }
 
-fn describe(raw: Raw, bounds: &Bounds) -> Result<Task, DecodeError> {
+fn describe(raw: RawJson, bounds: &JsonLimits) -> Result<Task, JsonDecodeError> {
     #[derive(Deserialize)]
     #[serde(rename_all = "camelCase")]
     struct Shape<'a> {
@@ -131,16 +131,16 @@ mod tests {
             r#"{"task":{"taskId":"t","status":"working","ttl":60000,"pollInterval":50}}"#,
             r#"{"resultType":"task","taskId":"t","status":"working","ttlMs":60000,"pollIntervalMs":50}"#,
         ] {
-            let task = Task::view(Raw::parse(text).unwrap(), &Bounds::default()).unwrap();
+            let task = Task::view(RawJson::parse(text).unwrap(), &JsonLimits::default()).unwrap();
             assert_eq!((task.id.as_str(), task.status), ("t", TaskStatus::Working));
             assert_eq!((task.ttl, task.poll), (Some(Duration::from_secs(60)), Some(Duration::from_millis(50))));
         }
         for text in [r#"{"taskId":"t","status":"dreaming"}"#, r#"{"status":"working"}"#] {
-            assert!(Task::view(Raw::parse(text).unwrap(), &Bounds::default()).is_err(), "{text}");
+            assert!(Task::view(RawJson::parse(text).unwrap(), &JsonLimits::default()).is_err(), "{text}");
         }
         let odd =
             r#"{"taskId":"t","status":"failed","ttlMs":null,"pollIntervalMs":-5,"error":{"code":3,"message":"m"}}"#;
-        let task = Task::view(Raw::parse(odd).unwrap(), &Bounds::default()).unwrap();
+        let task = Task::view(RawJson::parse(odd).unwrap(), &JsonLimits::default()).unwrap();
         assert_eq!((task.ttl, task.poll, task.error.unwrap().code), (None, None, 3));
     }
 }

@@ -3,8 +3,8 @@
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
-use crate::{Bounds, Content, View};
-use wharf_json::{DecodeError, Raw};
+use crate::{Content, JsonLimits, View};
+use wharf_json::{JsonDecodeError, RawJson};
 
 /// A tool as declared by its server. Every string is untrusted.
 #[derive(Debug, Clone)]
@@ -16,15 +16,15 @@ pub struct ToolDefinition {
     /// Description of the tool.
     pub description: Option<String>,
     /// Schema of the arguments, byte for byte.
-    pub input_schema: Option<Raw>,
+    pub input_schema: Option<RawJson>,
     /// Schema of the structured result, byte for byte.
-    pub output_schema: Option<Raw>,
+    pub output_schema: Option<RawJson>,
     /// Behaviour hints; they grant no permission.
     pub annotations: ToolAnnotations,
     /// Support for task-augmented calls (2025-11-25).
     pub task_support: TaskSupport,
     /// The complete definition as received.
-    pub raw: Raw,
+    pub raw: RawJson,
 }
 
 /// Support for task-augmented calls (2025-11-25; in later revisions the server decides).
@@ -63,7 +63,7 @@ impl ToolDefinition {
 }
 
 impl View for ToolDefinition {
-    fn view(raw: Raw, bounds: &Bounds) -> Result<Self, DecodeError> {
+    fn view(raw: RawJson, bounds: &JsonLimits) -> Result<Self, JsonDecodeError> {
         #[derive(Deserialize)]
         #[serde(rename_all = "camelCase")]
         struct Shape<'a> {
@@ -83,7 +83,7 @@ impl View for ToolDefinition {
         }
         let shape: Shape = raw.decode(bounds)?;
         if shape.name.is_empty() {
-            return Err(DecodeError::Shape(serde::de::Error::custom("the name is empty")));
+            return Err(JsonDecodeError::Shape(serde::de::Error::custom("the name is empty")));
         }
         Ok(Self {
             name: shape.name,
@@ -113,17 +113,17 @@ pub struct ToolResult {
     /// Content blocks in the server's order, unknown kinds included.
     pub content: Vec<Content>,
     /// The content array byte for byte.
-    pub content_raw: Option<Raw>,
+    pub content_raw: Option<RawJson>,
     /// Structured data: any JSON value. An explicit `null` differs from an absent field.
-    pub structured: Option<Raw>,
+    pub structured: Option<RawJson>,
     /// Set if the tool reports a failure.
     pub is_error: bool,
     /// The complete result as received.
-    pub raw: Raw,
+    pub raw: RawJson,
 }
 
 impl View for ToolResult {
-    fn view(raw: Raw, bounds: &Bounds) -> Result<Self, DecodeError> {
+    fn view(raw: RawJson, bounds: &JsonLimits) -> Result<Self, JsonDecodeError> {
         #[derive(Deserialize)]
         #[serde(rename_all = "camelCase")]
         struct Shape<'a> {
@@ -136,7 +136,7 @@ impl View for ToolResult {
         }
         let shape: Shape = raw.decode(bounds)?;
         let blocks: Vec<&RawValue> = match shape.content {
-            Some(list) => serde_json::from_str(list.get()).map_err(DecodeError::Shape)?,
+            Some(list) => serde_json::from_str(list.get()).map_err(JsonDecodeError::Shape)?,
             None => Vec::new(),
         };
         Ok(Self {
@@ -159,7 +159,7 @@ mod tests {
     use super::*;
 
     fn result(text: &str) -> ToolResult {
-        ToolResult::view(Raw::parse(text.to_owned()).unwrap(), &Bounds::default()).unwrap()
+        ToolResult::view(RawJson::parse(text.to_owned()).unwrap(), &JsonLimits::default()).unwrap()
     }
 
     #[test]
@@ -172,7 +172,7 @@ mod tests {
     #[test]
     fn schemas_keep_their_bytes() {
         let text = r#"{"inputSchema":{ "z":1,"a": 12345678901234567890123 },"name":"t","x-unknown":[ ]}"#;
-        let tool = ToolDefinition::view(Raw::parse(text).unwrap(), &Bounds::default()).unwrap();
+        let tool = ToolDefinition::view(RawJson::parse(text).unwrap(), &JsonLimits::default()).unwrap();
         assert_eq!(tool.input_schema.unwrap().get(), r#"{ "z":1,"a": 12345678901234567890123 }"#);
         assert_eq!(tool.raw.get(), text);
     }
@@ -180,7 +180,7 @@ mod tests {
     #[test]
     fn a_tool_without_a_proper_name_is_malformed() {
         for text in ["{}", r#"{"name":""}"#, r#"{"name":7}"#, "7", r#"{"name":"a","annotations":3}"#] {
-            assert!(ToolDefinition::view(Raw::parse(text).unwrap(), &Bounds::default()).is_err(), "{text}");
+            assert!(ToolDefinition::view(RawJson::parse(text).unwrap(), &JsonLimits::default()).is_err(), "{text}");
         }
     }
 }

@@ -3,7 +3,7 @@
 
 use proptest::prelude::*;
 use serde_json::{Map, Value};
-use wharf_wire::{Bounds, Envelope, Id, Scanner, Span, scan};
+use wharf_wire::{Envelope, Id, JsonLimits, Scanner, Span, scan};
 
 fn value() -> impl Strategy<Value = Value> {
     let leaf = prop_oneof![
@@ -142,7 +142,7 @@ proptest! {
     #[test]
     fn no_bytes_panic(bytes in prop::collection::vec(any::<u8>(), 0..300)) {
         let _ = scan(&bytes);
-        let _ = Bounds::default().check(&bytes);
+        let _ = JsonLimits::default().check(&bytes);
         let _ = Id::read(&bytes);
     }
 

@@ -14,7 +14,7 @@ use std::time::Instant;
 use crate::run::{Outcome, cargo, root, run, say};
 use crate::test::Tally;
 
-use suite::{Suite, Verdict};
+use suite::{ConformanceSuite, Verdict};
 
 /// Arguments to the suite: the revisions, and `extension` for scenarios outside of any revision.
 const REVISIONS: [&str; 5] = ["2026-07-28", "2025-11-25", "2025-06-18", "2025-03-26", EXTENSION];
@@ -30,7 +30,7 @@ const AT_ONCE: usize = 2;
 pub fn conformance(words: &[&str]) -> Outcome {
     let plan = Plan::parse(words)?;
     run(cargo().args(["build", "--package", "wharf-conformance"]))?;
-    let played = play(&plan, &Suite::install(&[])?)?;
+    let played = play(&plan, &ConformanceSuite::install(&[])?)?;
     if plan.table {
         fs::write(root().join("docs/conformance.md"), page::page(&played)?)?;
         say!("wrote docs/conformance.md");
@@ -47,7 +47,7 @@ pub fn conformance(words: &[&str]) -> Outcome {
 /// Runs all scenarios as part of `cargo xtask test`. The client must be built already. Every started process gets the
 /// variables of `environment`.
 pub fn everything(environment: &[(&str, &str)]) -> Outcome<Tally> {
-    let played = play(&Plan::default(), &Suite::install(environment)?)?;
+    let played = play(&Plan::default(), &ConformanceSuite::install(environment)?)?;
     Ok(close(&played))
 }
 
@@ -95,13 +95,13 @@ struct Turn {
 }
 
 /// The result of one scenario run.
-struct Played {
+struct ScenarioResult {
     turn: Turn,
     verdict: Verdict,
 }
 
 /// Runs the selected scenarios and prints a line for each. Returns the results in the suite's order.
-fn play(plan: &Plan, suite: &Suite) -> Outcome<Vec<Played>> {
+fn play(plan: &Plan, suite: &ConformanceSuite) -> Outcome<Vec<ScenarioResult>> {
     let mut turns = Vec::new();
     for revision in REVISIONS.into_iter().filter(|revision| plan.revision.is_none_or(|wanted| wanted == *revision)) {
         let scenarios = suite.scenarios(revision)?.into_iter();
@@ -122,7 +122,7 @@ fn play(plan: &Plan, suite: &Suite) -> Outcome<Vec<Played>> {
 }
 
 /// Runs the scenarios, `at_once` at a time.
-fn side_by_side(turns: Vec<Turn>, at_once: usize, suite: &Suite) -> Outcome<Vec<Played>> {
+fn side_by_side(turns: Vec<Turn>, at_once: usize, suite: &ConformanceSuite) -> Outcome<Vec<ScenarioResult>> {
     let queue = Mutex::new(turns.into_iter());
     let next = || queue.lock().ok()?.next();
     let work = || {
@@ -130,7 +130,7 @@ fn side_by_side(turns: Vec<Turn>, at_once: usize, suite: &Suite) -> Outcome<Vec<
         while let Some(turn) = next() {
             let verdict = suite.run(&turn).map_err(|failure| failure.to_string())?;
             println!("{}", line(&turn, &verdict));
-            played.push(Played { turn, verdict });
+            played.push(ScenarioResult { turn, verdict });
         }
         Ok::<_, String>(played)
     };
@@ -151,9 +151,9 @@ fn line(turn: &Turn, verdict: &Verdict) -> String {
 }
 
 /// Counts the results and reports the failures.
-fn close(played: &[Played]) -> Tally {
+fn close(played: &[ScenarioResult]) -> Tally {
     let (passed, failed): (Vec<_>, Vec<_>) = played.iter().partition(|played| played.verdict.is_passed());
-    for Played { turn, verdict } in &failed {
+    for ScenarioResult { turn, verdict } in &failed {
         say!("{} at {}:\n{}", turn.scenario, turn.revision, verdict.complaint());
     }
     Tally { passed: passed.len(), failed: failed.len() }

@@ -40,17 +40,17 @@ pub fn run(command: &mut Command) -> Outcome {
 }
 
 /// Runs a command silently. Returns its output, or an error with its stderr.
-pub fn capture(command: &mut Command) -> Outcome<Captured> {
+pub fn capture(command: &mut Command) -> Outcome<CapturedOutput> {
     let output = command.stdin(Stdio::null()).output().map_err(|error| not_started(command, error))?;
     let stdout = String::from_utf8_lossy(&output.stdout).into_owned();
     let stderr = String::from_utf8_lossy(&output.stderr).into_owned();
     if output.status.success() {
-        return Ok(Captured { stdout, stderr });
+        return Ok(CapturedOutput { stdout, stderr });
     }
     Err(format!("{} failed: {}\n{}", shown(command), output.status, stderr.trim_end()).into())
 }
 
-pub struct Captured {
+pub struct CapturedOutput {
     pub stdout: String,
     pub stderr: String,
 }

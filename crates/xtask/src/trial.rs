@@ -24,7 +24,7 @@ pub const FORMATS: [&str; 3] = ["anthropic", "chat", "responses"];
 const REQUESTS: &str = "6";
 
 /// The result of one task.
-pub struct Try {
+pub struct TrialResult {
     pub format: &'static str,
     pub task: String,
     pub calls: Vec<Call>,
@@ -111,7 +111,7 @@ impl Place {
         Ok(())
     }
 
-    fn go(&self, format: &'static str, task: &Task) -> Outcome<Try> {
+    fn go(&self, format: &'static str, task: &Task) -> Outcome<TrialResult> {
         let mut command = Command::new(target().join("debug/wharf"));
         command.args(["run", "--json", "--dangerously-skip-permissions", "--max-requests", REQUESTS]);
         command.args(["--model", &format!("local-{format}/local"), &task.words]);
@@ -128,7 +128,7 @@ impl Place {
             return Err(format!("no end: {}", String::from_utf8_lossy(&output.stderr)).into());
         };
         let calls: Vec<Call> = events.iter().filter(|event| event["event"] == "tool_begun").map(call).collect();
-        Ok(Try {
+        Ok(TrialResult {
             format,
             task: task.words.clone(),
             right: calls.iter().any(|call| task.needs(call)),

@@ -7,7 +7,7 @@ use wharf_tools::Pending;
 
 use super::Agent;
 use crate::conversation::Conversation;
-use crate::offer::Offering;
+use crate::offer::ToolOffer;
 use crate::provider::{ModelError, ModelEvent, Request, Stream, ToolChoice};
 
 /// A response in flight. Dropping it closes the stream.
@@ -31,7 +31,7 @@ enum Opened {
 
 impl Answering {
     /// Prepares a request. It is sent on the first call of [`Answering::next`].
-    pub fn new(agent: &Agent, conversation: Arc<Conversation>, offering: Arc<Offering>) -> Self {
+    pub fn new(agent: &Agent, conversation: Arc<Conversation>, offering: Arc<ToolOffer>) -> Self {
         let (model, effort) = (agent.model.clone(), agent.effort);
         let (sender, waits) = mpsc::unbounded_channel();
         let stream = Box::pin(async move {

@@ -5,10 +5,10 @@ use std::sync::Arc;
 
 use tokio::sync::mpsc::WeakSender;
 use tokio::task::{Id, JoinError, JoinSet};
-use wharf_json::Raw;
-use wharf_tools::{Call, CallFailure, Outcome, Progress, ProgressSink};
+use wharf_json::RawJson;
+use wharf_tools::{Call, Outcome, Progress, ProgressSink, RegistryCallError};
 
-use super::{Agent, Team};
+use super::{Agent, RunBudget};
 use crate::run::{CallReport, RunEvent, report};
 
 /// Maximum characters of a progress message.
@@ -18,7 +18,7 @@ const LONGEST_MESSAGE: usize = 1000;
 pub(super) struct Wanted {
     pub id: String,
     pub tool: String,
-    pub arguments: Raw,
+    pub arguments: RawJson,
 }
 
 /// Tool calls of one response. Dropping it cancels all of them.
@@ -26,15 +26,15 @@ pub(super) struct Calls {
     agent: Agent,
     /// Receives progress. Weak, because a tool may hold its sink for longer than the run.
     events: WeakSender<RunEvent>,
-    team: Arc<Team>,
+    team: Arc<RunBudget>,
     /// Bounded by the maximum length of a response.
     waiting: VecDeque<Wanted>,
-    under_way: JoinSet<Result<Outcome, CallFailure>>,
+    under_way: JoinSet<Result<Outcome, RegistryCallError>>,
     ids: HashMap<Id, String>,
 }
 
 impl Calls {
-    pub fn new(agent: Agent, events: WeakSender<RunEvent>, team: Arc<Team>) -> Self {
+    pub fn new(agent: Agent, events: WeakSender<RunEvent>, team: Arc<RunBudget>) -> Self {
         Self { agent, events, team, waiting: VecDeque::new(), under_way: JoinSet::new(), ids: HashMap::new() }
     }
 
@@ -78,7 +78,7 @@ impl Calls {
     }
 }
 
-async fn carry_out(agent: Agent, tool: String, call: Call) -> Result<Outcome, CallFailure> {
+async fn carry_out(agent: Agent, tool: String, call: Call) -> Result<Outcome, RegistryCallError> {
     agent.registry.call(&tool, call).await
 }
 

@@ -8,9 +8,9 @@ use tokio::time::Instant;
 
 use super::answering::Answering;
 use super::calls::{Calls, Wanted};
-use super::{Agent, Spent, Team};
+use super::{Agent, RunBudget, Spent};
 use crate::conversation::{Block, Conversation};
-use crate::offer::Offering;
+use crate::offer::ToolOffer;
 use crate::provider::{ModelError, ModelEvent};
 use crate::run::{Effect, Event, Gathered, Machine, RunEvent};
 
@@ -19,7 +19,7 @@ pub(super) struct Driver {
     agent: Agent,
     events: mpsc::Sender<RunEvent>,
     cancelled: Arc<Notify>,
-    team: Arc<Team>,
+    team: Arc<RunBudget>,
     /// The machine waits for [`Effect::Gather`] to complete.
     is_gathering: bool,
     answering: Option<Answering>,
@@ -27,7 +27,7 @@ pub(super) struct Driver {
     /// Start times of the pending calls.
     began: HashMap<String, Instant>,
     /// Tools currently offered to the model, with the registry version they were built from.
-    offering: Option<(u64, Arc<Offering>)>,
+    offering: Option<(u64, Arc<ToolOffer>)>,
 }
 
 /// An event from one of the driver's sources.
@@ -40,7 +40,7 @@ enum Happened {
 
 impl Driver {
     pub fn new(agent: Agent, events: mpsc::Sender<RunEvent>, cancelled: Arc<Notify>) -> Self {
-        let team = Team::new(agent.requests_left());
+        let team = RunBudget::new(agent.requests_left());
         let calls = Calls::new(agent.clone(), events.downgrade(), team.clone());
         let (answering, began, offering) = Default::default();
         Self { agent, events, cancelled, team, is_gathering: false, answering, calls, began, offering }
@@ -106,7 +106,7 @@ impl Driver {
 
     /// Returns the tools to offer. Rebuilds the offer only if the registry has changed, on a blocking thread, because
     /// indexing many tools takes time.
-    async fn offer(&mut self) -> Arc<Offering> {
+    async fn offer(&mut self) -> Arc<ToolOffer> {
         let snapshot = self.agent.registry.snapshot();
         if let Some((version, offering)) = &self.offering
             && *version == snapshot.version()
@@ -116,7 +116,7 @@ impl Driver {
         let most_tokens = self.agent.limits.context / 100 * u64::from(self.agent.limits.tool_share);
         let (agent, version) = (self.agent.clone(), snapshot.version());
         let format = agent.model.provider().format;
-        let make = move || Arc::new(Offering::of(&snapshot, format, most_tokens, |name| agent.wants(name)));
+        let make = move || Arc::new(ToolOffer::of(&snapshot, format, most_tokens, |name| agent.wants(name)));
         let offering = match tokio::task::spawn_blocking(make).await {
             Ok(offering) => offering,
             Err(lost) => match lost.try_into_panic() {

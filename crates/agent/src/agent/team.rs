@@ -9,11 +9,11 @@ use std::sync::{Arc, Mutex, PoisonError};
 use tokio::sync::watch;
 
 tokio::task_local! {
-    static TEAM: Arc<Team>;
+    static TEAM: Arc<RunBudget>;
 }
 
 /// The state of one run that its sub-agents share.
-pub(crate) struct Team {
+pub(crate) struct RunBudget {
     /// Remaining requests of the run and its sub-agents.
     left: Arc<AtomicU32>,
     /// Usage of the sub-agents that has not been reported yet.
@@ -37,7 +37,7 @@ pub(crate) struct Member {
     is_told: bool,
 }
 
-impl Team {
+impl RunBudget {
     /// Creates the shared state of a run with this request budget.
     pub fn new(left: Arc<AtomicU32>) -> Arc<Self> {
         Arc::new(Self { left, spent: Mutex::default(), dismissed: watch::Sender::new(false) })

@@ -10,11 +10,11 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use serde_json::{Value, json};
 use tokio::sync::Semaphore;
 use url::Url;
-use wharf_json::Raw;
+use wharf_json::RawJson;
 use wharf_net::{Net, NetOptions};
 use wharf_spec::Secret;
 use wharf_testkit::modeld::{Answer, Modeld, Say, Script};
-use wharf_tools::{Call, Description, OpenGate, Outcome, Pending, Progress, ProgressSink, Tool, ToolError};
+use wharf_tools::{AllowAllGate, Call, Description, Outcome, Pending, Progress, ProgressSink, Tool, ToolError};
 
 use super::*;
 use crate::conversation::{ResultBlock, Turn};
@@ -50,7 +50,7 @@ struct Stage {
 
 impl Stage {
     fn new(script: Script) -> Self {
-        let registry = Arc::new(Registry::new(Arc::new(OpenGate)));
+        let registry = Arc::new(Registry::new(Arc::new(AllowAllGate)));
         Self { modeld: Modeld::start(script).unwrap(), registry }
     }
 
@@ -62,7 +62,7 @@ impl Stage {
     where
         T: Future<Output = Answered> + Send + 'static,
     {
-        let schema = Raw::known(r#"{"type":"object"}"#);
+        let schema = RawJson::known(r#"{"type":"object"}"#);
         let description = Arc::new(Description::new(name, "A tool.", schema));
         let act = move |call| -> Pending<'static, Answered> { Box::pin(act(call)) };
         self.registry.register(Arc::new(Closure { description, act }));
@@ -88,7 +88,7 @@ impl Stage {
     }
 
     async fn agent_within(&self, format: Format, limits: AgentLimits) -> Agent {
-        Agent::new(self.model(format).await, self.registry.clone(), limits).with_effort(Some(Effort::Low))
+        Agent::new(self.model(format).await, self.registry.clone(), limits).with_effort(Some(ReasoningEffort::Low))
     }
 
     /// Runs to the end and returns the events and the conversation.
@@ -175,9 +175,9 @@ impl Count {
 }
 
 /// Increments a counter and reports progress when dropped.
-struct Leaving(Count, Option<ProgressSink>);
+struct DropReporter(Count, Option<ProgressSink>);
 
-impl Drop for Leaving {
+impl Drop for DropReporter {
     fn drop(&mut self) {
         self.0.add();
         if let Some(sink) = &self.1 {

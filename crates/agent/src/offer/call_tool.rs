@@ -3,13 +3,13 @@
 use serde::Deserialize;
 use serde_json::json;
 use serde_json::value::RawValue;
-use wharf_json::{Bounds, Raw};
+use wharf_json::{JsonLimits, RawJson};
 use wharf_tools::Outcome;
 
-use crate::provider::Definition;
+use crate::provider::ModelToolDefinition;
 
 /// Returns the tool's definition.
-pub(super) fn definition(name: &str, search: &str) -> Definition {
+pub(super) fn definition(name: &str, search: &str) -> ModelToolDefinition {
     let schema = json!({
         "type": "object",
         "properties": {
@@ -19,16 +19,17 @@ pub(super) fn definition(name: &str, search: &str) -> Definition {
         "required": ["name", "arguments"],
     });
     let description = format!("Calls a tool that {search} has found.");
-    Definition { name: name.to_owned(), description, schema: Raw::known(schema.to_string()) }
+    ModelToolDefinition { name: name.to_owned(), description, schema: RawJson::known(schema.to_string()) }
 }
 
 /// Parses the tool name and its arguments, which are preserved byte for byte. Returns an error outcome for the model if
 /// they are malformed.
-pub(super) fn read(arguments: &Raw) -> Result<(String, Raw), Outcome> {
+pub(super) fn read(arguments: &RawJson) -> Result<(String, RawJson), Outcome> {
     let wrong = |what: &str| Outcome::error(format!("{what}; call it with {{\"name\": …, \"arguments\": {{…}}}}"));
-    let wanted: WantedCall<'_> = arguments.decode(&Bounds::default()).map_err(|error| wrong(&error.to_string()))?;
+    let wanted: DeferredCallArguments<'_> =
+        arguments.decode(&JsonLimits::default()).map_err(|error| wrong(&error.to_string()))?;
     match wanted.arguments.map(|given| arguments.part(given)) {
-        None => Ok((wanted.name, Raw::empty_object())),
+        None => Ok((wanted.name, RawJson::empty_object())),
         Some(given) if given.is_object() => Ok((wanted.name, given)),
         Some(given) => {
             unquoted(&given).map(|given| (wanted.name, given)).ok_or_else(|| wrong("`arguments` is no object"))
@@ -37,14 +38,14 @@ pub(super) fn read(arguments: &Raw) -> Result<(String, Raw), Outcome> {
 }
 
 /// Parses an object inside a JSON string, which is how some models write arguments.
-fn unquoted(given: &Raw) -> Option<Raw> {
-    let text: String = given.decode(&Bounds::default()).ok()?;
-    Raw::parse(text.trim().to_owned()).ok().filter(Raw::is_object)
+fn unquoted(given: &RawJson) -> Option<RawJson> {
+    let text: String = given.decode(&JsonLimits::default()).ok()?;
+    RawJson::parse(text.trim().to_owned()).ok().filter(RawJson::is_object)
 }
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
-struct WantedCall<'a> {
+struct DeferredCallArguments<'a> {
     name: String,
     #[serde(borrow, default)]
     arguments: Option<&'a RawValue>,

@@ -6,12 +6,12 @@ use std::sync::Arc;
 
 use serde::Deserialize;
 use serde_json::{Number, json};
-use wharf_json::{Bounds, Raw};
+use wharf_json::{JsonLimits, RawJson};
 use wharf_spec::Shown;
 use wharf_tools::{Description, Outcome};
 
-use crate::provider::Definition;
-use crate::search::{Hit, Index, Searched, arguments};
+use crate::provider::ModelToolDefinition;
+use crate::search::{SearchHit, SearchableTool, ToolIndex, arguments};
 
 /// Default and maximum number of hits.
 const USUAL_HITS: usize = 5;
@@ -29,9 +29,9 @@ const LONGEST_ARGUMENT: usize = 60;
 
 /// A search tool over the deferred tools. Its description lists their providers.
 pub(super) struct SearchTool {
-    definition: Definition,
+    definition: ModelToolDefinition,
     tools: Vec<Arc<Description>>,
-    index: Index,
+    index: ToolIndex,
 }
 
 impl SearchTool {
@@ -53,7 +53,11 @@ impl SearchTool {
             by_provider(&tools),
         );
         let index = index(&tools);
-        Self { definition: Definition { name, description, schema: Raw::known(schema.to_string()) }, tools, index }
+        Self {
+            definition: ModelToolDefinition { name, description, schema: RawJson::known(schema.to_string()) },
+            tools,
+            index,
+        }
     }
 
     pub(super) fn name(&self) -> &str {
@@ -61,13 +65,13 @@ impl SearchTool {
     }
 
     /// Returns the tool's definition.
-    pub(super) fn definition(&self) -> &Definition {
+    pub(super) fn definition(&self) -> &ModelToolDefinition {
         &self.definition
     }
 
     /// Runs a search and returns the hits, best first.
-    pub(super) fn answer(&self, arguments: &Raw) -> Outcome {
-        let said: Said = match arguments.decode(&Bounds::default()) {
+    pub(super) fn answer(&self, arguments: &RawJson) -> Outcome {
+        let said: Said = match arguments.decode(&JsonLimits::default()) {
             Ok(said) => said,
             Err(error) => return Outcome::error(format!("{error}; search with {{\"query\": …}}")),
         };
@@ -81,7 +85,7 @@ impl SearchTool {
         format!("No tool is like these words. There are: {}. Other words may find one.", by_provider(&self.tools))
     }
 
-    fn found(&self, hits: &[Hit]) -> String {
+    fn found(&self, hits: &[SearchHit]) -> String {
         let mut text = format!("{} of {} tools, the best first:\n", hits.len(), self.tools.len());
         let mut left = MOST_SCHEMAS;
         for tool in hits.iter().map(|hit| &self.tools[hit.at]) {
@@ -119,12 +123,12 @@ impl Said {
     }
 }
 
-fn index(tools: &[Arc<Description>]) -> Index {
+fn index(tools: &[Arc<Description>]) -> ToolIndex {
     let arguments: Vec<Vec<(String, String)>> = tools.iter().map(|tool| arguments(&tool.schema)).collect();
     let arguments: Vec<Vec<(&str, &str)>> =
         arguments.iter().map(|list| list.iter().map(|(name, said)| (&**name, &**said)).collect()).collect();
     let aliases: Vec<[&str; 2]> = tools.iter().map(|tool| [&*tool.name, &*tool.shown]).collect();
-    Index::of(tools.iter().zip(&arguments).zip(&aliases).map(|((tool, arguments), aliases)| Searched {
+    ToolIndex::of(tools.iter().zip(&arguments).zip(&aliases).map(|((tool, arguments), aliases)| SearchableTool {
         provider: tool.provider(),
         name: tool.origin.as_ref().map_or(&tool.name, |origin| &origin.name),
         aliases,

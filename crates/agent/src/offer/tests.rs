@@ -1,7 +1,7 @@
 use std::sync::Arc;
 
 use serde_json::{Value, json};
-use wharf_tools::{Call, Fingerprint, OpenGate, Origin, Pending, Registry, Tool, ToolError};
+use wharf_tools::{AllowAllGate, Call, Fingerprint, Origin, Pending, Registry, Tool, ToolError};
 
 use super::*;
 use crate::provider::WithheldReason;
@@ -21,38 +21,38 @@ impl Tool for Idle {
 
 fn tool(provider: &str, name: &str, text: &str, schema: &Value) -> Arc<dyn Tool> {
     let full = if provider.is_empty() { name.to_owned() } else { format!("mcp__{provider}__{name}") };
-    let mut description = Description::new(full, text, Raw::known(schema.to_string()));
+    let mut description = Description::new(full, text, RawJson::known(schema.to_string()));
     let origin = Origin { provider: provider.into(), name: name.into(), fingerprint: Fingerprint([0; 32]) };
     description.origin = (!provider.is_empty()).then_some(origin);
     Arc::new(Idle(Arc::new(description)))
 }
 
-fn snapshot(tools: impl IntoIterator<Item = Arc<dyn Tool>>) -> Arc<Snapshot> {
-    let registry = Registry::new(Arc::new(OpenGate));
+fn snapshot(tools: impl IntoIterator<Item = Arc<dyn Tool>>) -> Arc<RegistrySnapshot> {
+    let registry = Registry::new(Arc::new(AllowAllGate));
     tools.into_iter().for_each(|tool| registry.register(tool));
     registry.snapshot()
 }
 
 /// Returns the offer for a model with this token limit for definitions.
-fn offered(tools: impl IntoIterator<Item = Arc<dyn Tool>>, most_tokens: u64) -> Offering {
-    Offering::of(&snapshot(tools), Format::Anthropic, most_tokens, |_| true)
+fn offered(tools: impl IntoIterator<Item = Arc<dyn Tool>>, most_tokens: u64) -> ToolOffer {
+    ToolOffer::of(&snapshot(tools), Format::Anthropic, most_tokens, |_| true)
 }
 
-fn names(offering: &Offering) -> Vec<&str> {
+fn names(offering: &ToolOffer) -> Vec<&str> {
     offering.definitions.offered.iter().map(|definition| definition.alias.as_str()).collect()
 }
 
 #[track_caller]
-fn answer(offering: &Offering, name: &str, arguments: &Value) -> Outcome {
-    match offering.meaning(name, &Raw::known(arguments.to_string())) {
+fn answer(offering: &ToolOffer, name: &str, arguments: &Value) -> Outcome {
+    match offering.meaning(name, &RawJson::known(arguments.to_string())) {
         Meaning::Answer(outcome) => outcome,
         Meaning::Call { tool, .. } => panic!("calls {tool}"),
     }
 }
 
 /// Returns the called tool and its arguments, or the outcome text as an error.
-fn called(offering: &Offering, name: &str, arguments: &str) -> Result<(String, String), String> {
-    match offering.meaning(name, &Raw::known(arguments.to_owned())) {
+fn called(offering: &ToolOffer, name: &str, arguments: &str) -> Result<(String, String), String> {
+    match offering.meaning(name, &RawJson::known(arguments.to_owned())) {
         Meaning::Call { tool, arguments } => Ok((tool, arguments.get().to_owned())),
         Meaning::Answer(outcome) => {
             assert!(outcome.is_error, "{outcome:?}");
@@ -118,7 +118,7 @@ fn many() -> Vec<Arc<dyn Tool>> {
 fn five_hundred_tools_take_a_twentieth_of_the_context_and_each_can_be_found_and_called() {
     let own = ["Agent", "ListMcpResources"].map(|name| tool("", name, "Does it.", &json!({ "type": "object" })));
     let snapshot = snapshot(many().into_iter().chain(own));
-    let of = |format, most_tokens| Offering::of(&snapshot, format, most_tokens, |_| true);
+    let of = |format, most_tokens| ToolOffer::of(&snapshot, format, most_tokens, |_| true);
     for format in [Format::Anthropic, Format::ChatCompletions, Format::Responses] {
         let offering = of(format, 10_000);
         assert_eq!(names(&offering), ["Agent", "ListMcpResources", "SearchTools", "CallTool"]);
@@ -138,7 +138,7 @@ fn five_hundred_tools_take_a_twentieth_of_the_context_and_each_can_be_found_and_
 #[test]
 fn few_tools_are_all_offered() {
     let tools = ["b", "a", "SearchTools"].map(|name| tool("", name, "Does it.", &json!({ "type": "object" })));
-    let offering = Offering::of(&snapshot(tools), Format::Anthropic, 100, |name| name != "b");
+    let offering = ToolOffer::of(&snapshot(tools), Format::Anthropic, 100, |name| name != "b");
     assert_eq!(names(&offering), ["SearchTools", "a"]);
     assert_eq!(called(&offering, "a", "{}"), Ok(("a".to_owned(), "{}".to_owned())));
     assert_eq!(called(&offering, "SearchTools", "{}"), Ok(("SearchTools".to_owned(), "{}".to_owned())));
@@ -166,7 +166,8 @@ fn a_name_that_is_taken_is_left_to_whoever_has_it() {
 
 #[test]
 fn a_call_says_its_tool_and_passes_its_arguments_as_they_are() {
-    let offering = Offering::of(&snapshot(many()), Format::Anthropic, 10_000, |name| !name.ends_with("delete_invoice"));
+    let offering =
+        ToolOffer::of(&snapshot(many()), Format::Anthropic, 10_000, |name| !name.ends_with("delete_invoice"));
     let name = "mcp__service0__create_invoice";
     let odd = r#"{ "b":1.50, "a":12345678901234567890123 }"#;
     for (call, expected) in [

@@ -9,12 +9,12 @@ use bytes::Bytes;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use serde_json::value::RawValue;
-use wharf_json::{Bounds, Raw, members};
+use wharf_json::{JsonLimits, RawJson, members};
 use wharf_spec::Shown;
 
 use super::arguments;
-use super::event::{Counted, Decode, ModelEvent, Stop, Trouble, carried, read};
-use super::said::Complaint;
+use super::event::{Counted, ModelEvent, ResponseDecoder, Stop, Trouble, carried, read};
+use super::said::UnredactedError;
 use crate::conversation::Block;
 
 pub(super) use body::body;
@@ -32,7 +32,7 @@ enum Draft {
     Text(String),
     Thinking { text: String, signature: Option<String> },
     Call { id: String, name: String, given: String, written: String },
-    Carried { raw: Raw, is_thinking: bool, written: String },
+    Carried { raw: RawJson, is_thinking: bool, written: String },
 }
 
 #[derive(Deserialize)]
@@ -51,7 +51,7 @@ struct Message {
 }
 
 #[derive(Deserialize)]
-struct BlockStarted<'a> {
+struct BlockStart<'a> {
     index: usize,
     #[serde(borrow)]
     content_block: &'a RawValue,
@@ -78,7 +78,7 @@ struct BlockDelta {
 }
 
 #[derive(Deserialize)]
-struct BlockStopped {
+struct BlockStop {
     index: usize,
 }
 
@@ -109,7 +109,7 @@ struct Usage {
 
 /// A thinking block as sent back to the API.
 #[derive(Serialize)]
-struct SentBack<'a> {
+struct ThinkingBlock<'a> {
     r#type: &'static str,
     thinking: &'a str,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -123,7 +123,7 @@ impl Decoder {
     }
 
     fn begin(&mut self, data: &[u8]) -> Result<Vec<ModelEvent>, Trouble> {
-        let BlockStarted { index, content_block } = read(data)?;
+        let BlockStart { index, content_block } = read(data)?;
         let (draft, event) = begun(index, content_block)?;
         self.drafts.insert(index, draft);
         Ok(event.into_iter().collect())
@@ -162,8 +162,8 @@ impl Decoder {
             Draft::Text(text) if text.is_empty() => return None,
             Draft::Text(text) => Block::Text(text),
             Draft::Thinking { text, signature } => {
-                let thought = SentBack { r#type: "thinking", thinking: &text, signature: signature.as_deref() };
-                Block::Thinking { provider, raw: Raw::of(&thought).ok()? }
+                let thought = ThinkingBlock { r#type: "thinking", thinking: &text, signature: signature.as_deref() };
+                Block::Thinking { provider, raw: RawJson::of(&thought).ok()? }
             }
             Draft::Call { id, name, given, written } => {
                 arguments::call(id, name, if written.is_empty() { &given } else { &written })
@@ -186,7 +186,7 @@ impl Decoder {
     }
 }
 
-impl Decode for Decoder {
+impl ResponseDecoder for Decoder {
     fn event(&mut self, data: &Bytes) -> Result<Vec<ModelEvent>, Trouble> {
         let Kind { r#type: kind } = read(data)?;
         match kind.as_str() {
@@ -194,7 +194,7 @@ impl Decode for Decoder {
             "content_block_start" => return self.begin(data),
             "content_block_delta" => return Ok(self.extend(read(data)?).into_iter().collect()),
             "content_block_stop" => {
-                let draft = self.drafts.remove(&read::<BlockStopped>(data)?.index);
+                let draft = self.drafts.remove(&read::<BlockStop>(data)?.index);
                 return Ok(draft.and_then(|draft| self.finish(draft)).into_iter().collect());
             }
             "message_delta" => {
@@ -203,7 +203,7 @@ impl Decode for Decoder {
                 self.stop = delta.stop_reason.or(self.stop.take());
             }
             "message_stop" => return Ok(self.end()),
-            "error" => return Err(Trouble::Failed(Complaint::of(&read::<Failed>(data)?.error))),
+            "error" => return Err(Trouble::Failed(UnredactedError::of(&read::<Failed>(data)?.error))),
             // Ignores pings and unknown events.
             _ => {}
         }
@@ -237,13 +237,13 @@ fn begun(index: usize, block: &RawValue) -> Result<(Draft, Option<ModelEvent>), 
 }
 
 /// Adds the streamed input to a block of unknown type.
-fn with_input(raw: &Raw, written: &str) -> Option<Raw> {
+fn with_input(raw: &RawJson, written: &str) -> Option<RawJson> {
     let input: &RawValue = serde_json::from_str(written).ok()?;
-    let list = members(raw, &Bounds::default()).ok()?;
+    let list = members(raw, &JsonLimits::default()).ok()?;
     let kept = list.iter().filter(|(key, _)| key != "input").map(|(key, value)| (key.as_ref(), value.get()));
     let all = kept.chain([("input", input.get())]);
     let all: Vec<String> = all.map(|(key, value)| format!("{}:{value}", Value::from(key))).collect();
-    Raw::parse(format!("{{{}}}", all.join(","))).ok()
+    RawJson::parse(format!("{{{}}}", all.join(","))).ok()
 }
 
 fn stop(reason: Option<&str>) -> Stop {

@@ -1,6 +1,6 @@
 //! Parsing of call arguments written by a model, which may be malformed.
 
-use wharf_json::{Bounds, Raw};
+use wharf_json::{JsonLimits, RawJson};
 
 use crate::conversation::Block;
 
@@ -11,18 +11,18 @@ const LONGEST: usize = 2048;
 pub(super) fn call(id: String, name: String, text: &str) -> Block {
     let (arguments, malformed) = match object(text) {
         Some(arguments) => (arguments, None),
-        None => (Raw::empty_object(), Some(text[..text.floor_char_boundary(LONGEST)].to_owned())),
+        None => (RawJson::empty_object(), Some(text[..text.floor_char_boundary(LONGEST)].to_owned())),
     };
     Block::ToolCall { id, name, arguments, malformed }
 }
 
-fn object(text: &str) -> Option<Raw> {
+fn object(text: &str) -> Option<RawJson> {
     let text = text.trim();
     if text.is_empty() {
-        return Some(Raw::empty_object());
+        return Some(RawJson::empty_object());
     }
-    Bounds::default().check(text.as_bytes()).ok()?;
-    Raw::parse(text.to_owned()).ok().filter(Raw::is_object)
+    JsonLimits::default().check(text.as_bytes()).ok()?;
+    RawJson::parse(text.to_owned()).ok().filter(RawJson::is_object)
 }
 
 #[cfg(test)]

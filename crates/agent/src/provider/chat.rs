@@ -7,12 +7,12 @@ use std::collections::BTreeMap;
 use bytes::Bytes;
 use serde::Deserialize;
 use serde_json::{Value, json};
-use wharf_json::Raw;
+use wharf_json::RawJson;
 use wharf_spec::Shown;
 
 use super::arguments;
-use super::event::{Counted, Decode, ModelEvent, Stop, Trouble, read};
-use super::said::Complaint;
+use super::event::{Counted, ModelEvent, ResponseDecoder, Stop, Trouble, read};
+use super::said::UnredactedError;
 use crate::conversation::Block;
 
 pub(super) use body::body;
@@ -23,7 +23,7 @@ pub(super) struct Decoder {
     source: String,
     /// Id of the response, used for calls without an id.
     answer: String,
-    thought: Option<Thought>,
+    thought: Option<ReasoningDraft>,
     text: String,
     calls: BTreeMap<usize, Call>,
     counted: Option<Counted>,
@@ -32,7 +32,7 @@ pub(super) struct Decoder {
 }
 
 /// Accumulated reasoning, and the member that carried it.
-struct Thought {
+struct ReasoningDraft {
     member: &'static str,
     text: String,
 }
@@ -46,7 +46,7 @@ struct Call {
 }
 
 #[derive(Deserialize)]
-struct Chunk {
+struct ChatChunk {
     id: Option<String>,
     #[serde(default)]
     choices: Vec<Choice>,
@@ -112,7 +112,7 @@ impl Decoder {
         }
     }
 
-    fn chunk(&mut self, chunk: Chunk) -> Vec<ModelEvent> {
+    fn chunk(&mut self, chunk: ChatChunk) -> Vec<ModelEvent> {
         if let Some(id) = chunk.id.filter(|_| self.answer.is_empty()) {
             self.answer = id;
         }
@@ -151,7 +151,7 @@ impl Decoder {
         if text.is_empty() {
             return None;
         }
-        let thought = self.thought.get_or_insert_with(|| Thought { member, text: String::new() });
+        let thought = self.thought.get_or_insert_with(|| ReasoningDraft { member, text: String::new() });
         if thought.member != member {
             return None;
         }
@@ -209,20 +209,20 @@ impl Decoder {
         blocks.chain(usage).chain([ModelEvent::Done { stop }]).collect()
     }
 
-    fn carried(&self, thought: &Thought) -> Option<Block> {
-        let raw = Raw::of(&json!({ thought.member: thought.text })).ok()?;
+    fn carried(&self, thought: &ReasoningDraft) -> Option<Block> {
+        let raw = RawJson::of(&json!({ thought.member: thought.text })).ok()?;
         Some(Block::Thinking { provider: self.source.clone(), raw })
     }
 }
 
-impl Decode for Decoder {
+impl ResponseDecoder for Decoder {
     fn event(&mut self, data: &Bytes) -> Result<Vec<ModelEvent>, Trouble> {
         if data.trim_ascii() == b"[DONE]" {
             return Ok(self.end());
         }
-        let chunk: Chunk = read(data)?;
+        let chunk: ChatChunk = read(data)?;
         match &chunk.error {
-            Some(error) if !error.is_null() => Err(Trouble::Failed(Complaint::of(error))),
+            Some(error) if !error.is_null() => Err(Trouble::Failed(UnredactedError::of(error))),
             _ => Ok(self.chunk(chunk)),
         }
     }

@@ -10,7 +10,7 @@ use std::collections::HashMap;
 use std::fmt::{self, Write as _};
 
 use sha2::{Digest, Sha256};
-use wharf_json::Raw;
+use wharf_json::RawJson;
 
 use super::Format;
 
@@ -21,24 +21,24 @@ const HASH_DIGITS: usize = 8;
 
 /// A tool definition before encoding.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Definition {
+pub struct ModelToolDefinition {
     /// Name of the tool, with any characters.
     pub name: String,
     /// Description of the tool.
     pub description: String,
     /// JSON schema of the arguments.
-    pub schema: Raw,
+    pub schema: RawJson,
 }
 
 /// A tool definition as sent to a provider.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Offered {
+pub struct EncodedTool {
     /// Name of the tool as seen by the model.
     pub alias: String,
     /// Description of the tool.
     pub description: String,
     /// Schema of the arguments, restricted to the keywords that the provider supports.
-    pub schema: Raw,
+    pub schema: RawJson,
 }
 
 /// A tool that is not sent to the provider.
@@ -85,20 +85,20 @@ impl fmt::Display for WithheldReason {
 #[derive(Debug, Clone, Default)]
 pub struct Compiled {
     /// Definitions sent to the provider, in order.
-    pub offered: Vec<Offered>,
+    pub offered: Vec<EncodedTool>,
     /// Tools not sent to the provider.
     pub withheld: Vec<Withheld>,
     names: HashMap<String, String>,
 }
 
 /// Encodes definitions for a provider.
-pub fn compile(format: Format, definitions: &[Definition]) -> Compiled {
+pub fn compile(format: Format, definitions: &[ModelToolDefinition]) -> Compiled {
     let mut compiled = Compiled::default();
     definitions.iter().for_each(|definition| compiled.add(format, definition));
     compiled
 }
 
-impl Offered {
+impl EncodedTool {
     /// Returns the size in bytes of the definition.
     fn size(&self) -> usize {
         self.alias.len() + self.description.len() + self.schema.as_bytes().len()
@@ -118,11 +118,11 @@ impl Compiled {
 
     /// Returns the size in bytes of all definitions.
     pub(crate) fn size(&self) -> usize {
-        self.offered.iter().map(Offered::size).sum()
+        self.offered.iter().map(EncodedTool::size).sum()
     }
 
     /// Adds a tool, or withholds it.
-    pub(crate) fn add(&mut self, format: Format, definition: &Definition) {
+    pub(crate) fn add(&mut self, format: Format, definition: &ModelToolDefinition) {
         if let Err(reason) = self.offer(format, definition) {
             self.withheld.push(Withheld { name: definition.name.clone(), reason });
         }
@@ -137,14 +137,14 @@ impl Compiled {
         names.retain(|alias, _| offered.iter().any(|tool| tool.alias == *alias));
     }
 
-    fn offer(&mut self, format: Format, definition: &Definition) -> Result<(), WithheldReason> {
+    fn offer(&mut self, format: Format, definition: &ModelToolDefinition) -> Result<(), WithheldReason> {
         let alias = alias(&definition.name).into_owned();
         if self.names.contains_key(&alias) {
             return Err(WithheldReason::Twin);
         }
         let schema = schema::compile(format, &definition.schema)?;
         self.names.insert(alias.clone(), definition.name.clone());
-        self.offered.push(Offered { alias, description: definition.description.clone(), schema });
+        self.offered.push(EncodedTool { alias, description: definition.description.clone(), schema });
         Ok(())
     }
 }

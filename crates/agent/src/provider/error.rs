@@ -153,11 +153,11 @@ impl ModelError {
 mod tests {
     use wharf_spec::Redactor;
 
-    use super::super::said::Complaint;
+    use super::super::said::UnredactedError;
     use super::*;
 
     fn refused(status: u16, body: &str) -> ModelError {
-        let said = Complaint::of_body(body.as_bytes()).told(&Redactor::default());
+        let said = UnredactedError::of_body(body.as_bytes()).told(&Redactor::default());
         ModelError::Refused { status, said, retry_after: None }
     }
 

@@ -5,15 +5,15 @@ use std::time::Duration;
 use bytes::Bytes;
 use serde::Deserialize;
 use serde_json::value::RawValue;
-use wharf_json::{Bounds, Raw};
+use wharf_json::{JsonLimits, RawJson};
 use wharf_spec::Redactor;
 
 use super::error::ModelError;
-use super::said::{Complaint, shown};
+use super::said::{UnredactedError, shown};
 use crate::conversation::Block;
 
 /// Structural limits of one event. The last event of a long response may repeat all of its content.
-const BOUNDS: Bounds = Bounds { depth: 100, nodes: 200_000 };
+const BOUNDS: JsonLimits = JsonLimits { depth: 100, nodes: 200_000 };
 /// Maximum characters of a decoding error, which may quote the event.
 const LONGEST_WHY: usize = 200;
 
@@ -85,7 +85,7 @@ pub enum Stop {
 }
 
 /// Decodes the events of one response. Pure: bytes in, events out.
-pub(super) trait Decode: Send {
+pub(super) trait ResponseDecoder: Send {
     /// Decodes the data of one event of the stream.
     fn event(&mut self, data: &Bytes) -> Result<Vec<ModelEvent>, Trouble>;
 
@@ -100,7 +100,7 @@ pub(super) trait Decode: Send {
 #[derive(Debug)]
 pub(super) enum Trouble {
     /// The API reports a failure.
-    Failed(Complaint),
+    Failed(UnredactedError),
     /// An event does not match the format.
     Unreadable(String),
 }
@@ -122,8 +122,8 @@ pub(super) fn read<'a, T: Deserialize<'a>>(data: &'a [u8]) -> Result<T, Trouble>
 }
 
 /// Copies a part of an event unchanged.
-pub(super) fn carried(part: &RawValue) -> Result<Raw, Trouble> {
-    Raw::parse(part.get().to_owned()).map_err(|error| Trouble::Unreadable(error.to_string()))
+pub(super) fn carried(part: &RawValue) -> Result<RawJson, Trouble> {
+    RawJson::parse(part.get().to_owned()).map_err(|error| Trouble::Unreadable(error.to_string()))
 }
 
 /// Token usage so far.
@@ -143,7 +143,7 @@ impl Counted {
 
 /// Runs the events of a recorded stream through a decoder.
 #[cfg(test)]
-pub(super) fn replay(mut decoder: impl Decode, events: &[&str]) -> Result<Vec<ModelEvent>, ModelError> {
+pub(super) fn replay(mut decoder: impl ResponseDecoder, events: &[&str]) -> Result<Vec<ModelEvent>, ModelError> {
     let mut told = Vec::new();
     for event in events {
         let events = decoder.event(&Bytes::copy_from_slice(event.as_bytes()));

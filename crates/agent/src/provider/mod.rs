@@ -26,7 +26,7 @@ use wharf_spec::{HttpSpec, Redactor, Secret};
 
 use crate::conversation::Conversation;
 
-pub use definitions::{Compiled, Definition, Offered, Withheld, WithheldReason, compile};
+pub use definitions::{Compiled, EncodedTool, ModelToolDefinition, Withheld, WithheldReason, compile};
 pub use error::ModelError;
 pub use event::{ModelEvent, Stop};
 pub use model::Model;
@@ -74,7 +74,7 @@ pub struct Request<'a> {
     /// Constraint on tool calls.
     pub tool_choice: ToolChoice<'a>,
     /// Reasoning effort. `None` uses the model's default.
-    pub effort: Option<Effort>,
+    pub effort: Option<ReasoningEffort>,
 }
 
 /// Constraint on a model's tool calls.
@@ -93,7 +93,7 @@ pub enum ToolChoice<'a> {
 
 /// Reasoning effort of a model.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Effort {
+pub enum ReasoningEffort {
     /// Low effort.
     Low,
     /// Medium effort.
@@ -130,7 +130,7 @@ impl fmt::Display for Format {
     }
 }
 
-impl Effort {
+impl ReasoningEffort {
     fn name(self) -> &'static str {
         match self {
             Self::Low => "low",

@@ -5,15 +5,15 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::SystemTime;
 
 use bytes::Bytes;
-use wharf_net::{HeaderMap, Method, Net, Redirects, Response, header};
+use wharf_net::{HeaderMap, Method, Net, RedirectPolicy, Response, header};
 use wharf_spec::Redactor;
 
 use super::definitions::Compiled;
 use super::error::ModelError;
-use super::event::{Decode, ModelEvent};
+use super::event::{ModelEvent, ResponseDecoder};
 use super::responses::Thoughts;
-use super::retry::{Retries, retry_after};
-use super::said::Complaint;
+use super::retry::{RetryPolicy, retry_after};
+use super::said::UnredactedError;
 use super::stream::{PATIENCE, Reading, Stream};
 use super::{Format, Provider, Request, anthropic, chat, responses};
 
@@ -78,7 +78,7 @@ impl Model {
     ) -> Result<Stream, ModelError> {
         let mut thoughts = self.thoughts();
         let mut body = self.body(&request, thoughts)?;
-        let mut retries = Retries::new(getrandom::u64().unwrap_or_default());
+        let mut retries = RetryPolicy::new(getrandom::u64().unwrap_or_default());
         loop {
             let error = match self.ask(body.clone(), request.tools).await {
                 Ok(stream) => return Ok(stream),
@@ -110,7 +110,7 @@ impl Model {
         body.map(Bytes::from).map_err(|error| ModelError::Unwritable(error.to_string()))
     }
 
-    fn decoder(&self) -> Box<dyn Decode> {
+    fn decoder(&self) -> Box<dyn ResponseDecoder> {
         let source = self.provider.source();
         match self.provider.format {
             Format::Anthropic => Box::new(anthropic::Decoder::new(source)),
@@ -121,7 +121,8 @@ impl Model {
 
     async fn ask(&self, body: Bytes, tools: &Arc<Compiled>) -> Result<Stream, ModelError> {
         let (url, headers) = (self.provider.endpoint(), self.headers.clone());
-        let request = wharf_net::Request { method: Method::POST, url, headers, body, redirects: Redirects::Refused };
+        let request =
+            wharf_net::Request { method: Method::POST, url, headers, body, redirects: RedirectPolicy::Refused };
         let sent = tokio::time::timeout(PATIENCE, self.net.send(request)).await;
         let response = sent.map_err(|_| ModelError::Silent(PATIENCE))?.map_err(ModelError::Send)?;
         if !response.status.is_success() || !is_stream(&response.headers) {
@@ -135,7 +136,7 @@ impl Model {
 
     async fn refusal(&self, mut response: Response) -> ModelError {
         let excerpt = tokio::time::timeout(PATIENCE, response.body.excerpt(EXCERPT)).await.unwrap_or_default();
-        let said = Complaint::of_body(&excerpt).told(&self.redactor);
+        let said = UnredactedError::of_body(&excerpt).told(&self.redactor);
         let host = || self.provider.base_url.host_str().unwrap_or_default().to_owned();
         let variable = self.provider.format.key_variable();
         match response.status.as_u16() {

@@ -9,8 +9,8 @@ use serde_json::value::RawValue;
 use wharf_spec::Shown;
 
 use super::arguments;
-use super::event::{Counted, Decode, ModelEvent, Stop, Trouble, carried, read};
-use super::said::Complaint;
+use super::event::{Counted, ModelEvent, ResponseDecoder, Stop, Trouble, carried, read};
+use super::said::UnredactedError;
 use crate::conversation::Block;
 
 pub(super) use body::{Thoughts, body};
@@ -62,7 +62,7 @@ struct Item {
 }
 
 #[derive(Deserialize)]
-struct LastEvent<'a> {
+struct FinalEvent<'a> {
     #[serde(borrow)]
     response: Response<'a>,
 }
@@ -161,7 +161,7 @@ impl Decoder {
     }
 
     fn end(&mut self, data: &[u8]) -> Result<Vec<ModelEvent>, Trouble> {
-        let LastEvent { response } = read(data)?;
+        let FinalEvent { response } = read(data)?;
         let mut events = Vec::new();
         // If no item arrived as a separate event, the final event contains all of them.
         if self.blocks == 0 {
@@ -187,7 +187,7 @@ impl Decoder {
     }
 }
 
-impl Decode for Decoder {
+impl ResponseDecoder for Decoder {
     fn event(&mut self, data: &Bytes) -> Result<Vec<ModelEvent>, Trouble> {
         // Some servers end the stream like Chat Completions.
         if data.trim_ascii() == b"[DONE]" {
@@ -206,8 +206,8 @@ impl Decode for Decoder {
             "response.output_item.done" => self.finish(read::<ItemEvent<'_>>(data)?.item)?,
             "response.completed" | "response.incomplete" => return self.end(data),
             "response.failed" => {
-                let error = read::<LastEvent<'_>>(data)?.response.error;
-                return Err(Trouble::Failed(Complaint::of(&error.unwrap_or_default())));
+                let error = read::<FinalEvent<'_>>(data)?.response.error;
+                return Err(Trouble::Failed(UnredactedError::of(&error.unwrap_or_default())));
             }
             "error" => return Err(Trouble::Failed(error(&read(data)?))),
             // Ignores the other events, including unknown ones.
@@ -219,15 +219,15 @@ impl Decode for Decoder {
 
 /// Parses an error event: the error is a member of its own, or the event itself. In the latter case the `type` is not
 /// an error kind.
-fn error(event: &Value) -> Complaint {
+fn error(event: &Value) -> UnredactedError {
     if let Some(error) = event.get("error").filter(|error| !error.is_null()) {
-        return Complaint::of(error);
+        return UnredactedError::of(error);
     }
     let mut event = event.clone();
     if let Some(members) = event.as_object_mut() {
         members.remove("type");
     }
-    Complaint::of(&event)
+    UnredactedError::of(&event)
 }
 
 impl Usage {

@@ -18,12 +18,12 @@ const FOR_EVER: Duration = Duration::from_secs(365 * 24 * 3600);
 
 /// Retry state of one request.
 #[derive(Debug)]
-pub(super) struct Retries {
+pub(super) struct RetryPolicy {
     made: u32,
     dice: u64,
 }
 
-impl Retries {
+impl RetryPolicy {
     pub fn new(seed: u64) -> Self {
         Self { made: 0, dice: seed | 1 }
     }
@@ -72,20 +72,20 @@ mod tests {
     use wharf_spec::Redactor;
 
     use super::*;
-    use crate::provider::said::{Complaint, Said};
+    use crate::provider::said::{Said, UnredactedError};
 
     fn refused(status: u16, body: &str, retry_after: Option<u64>) -> ModelError {
         ModelError::Refused { status, said: said(body), retry_after: retry_after.map(Duration::from_secs) }
     }
 
     fn said(body: &str) -> Said {
-        Complaint::of_body(body.as_bytes()).told(&Redactor::default())
+        UnredactedError::of_body(body.as_bytes()).told(&Redactor::default())
     }
 
     #[test]
     fn waits_double_are_spread_and_end() {
         for seed in 1..500u64 {
-            let mut retries = Retries::new(seed.wrapping_mul(0x9E37_79B9_7F4A_7C15));
+            let mut retries = RetryPolicy::new(seed.wrapping_mul(0x9E37_79B9_7F4A_7C15));
             let error = refused(529, "", None);
             let waits: Vec<Duration> = std::iter::from_fn(|| retries.wait(&error)).collect();
             assert_eq!(waits.len(), 5);
@@ -116,7 +116,7 @@ mod tests {
             (ModelError::Incomplete, Some(None)),
             (ModelError::Silent(Duration::from_secs(1)), None),
         ] {
-            let wait = Retries::new(7).wait(&error);
+            let wait = RetryPolicy::new(7).wait(&error);
             assert_eq!(wait.is_some(), expected.is_some(), "{error:?}");
             if let Some(Some(exactly)) = expected {
                 assert_eq!(wait, Some(exactly), "{error:?}");

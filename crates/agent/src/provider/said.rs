@@ -4,14 +4,14 @@ use std::fmt;
 
 use serde::Deserialize;
 use serde_json::Value;
-use wharf_json::Bounds;
+use wharf_json::JsonLimits;
 use wharf_spec::{Redactor, Untrusted};
 
 /// Maximum characters of an error message.
 const LONGEST: usize = 500;
 /// Maximum characters of an error kind.
 const LONGEST_KIND: usize = 80;
-const BOUNDS: Bounds = Bounds { depth: 32, nodes: 10_000 };
+const BOUNDS: JsonLimits = JsonLimits { depth: 32, nodes: 10_000 };
 
 /// An error message of an API, escaped, bounded and without credentials.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -25,7 +25,7 @@ pub struct Said {
 
 /// An error message as received, which may contain credentials.
 #[derive(Debug, Default)]
-pub(super) struct Complaint {
+pub(super) struct UnredactedError {
     kind: Option<String>,
     text: String,
 }
@@ -39,7 +39,7 @@ struct Members {
     message: Option<Value>,
 }
 
-impl Complaint {
+impl UnredactedError {
     /// Parses the body of an error response. Uses the whole body as the text if its format is unknown.
     pub fn of_body(body: &[u8]) -> Self {
         let value = BOUNDS.check(body).ok().and_then(|()| serde_json::from_slice::<Value>(body).ok());
@@ -119,11 +119,11 @@ mod tests {
             ("<h1>502\u{1b}[2J</h1>", "<h1>502\\u{1b}[2J</h1>"),
             ("", "it does not say why"),
         ] {
-            let said = Complaint::of_body(body.as_bytes()).told(&Redactor::default());
+            let said = UnredactedError::of_body(body.as_bytes()).told(&Redactor::default());
             assert_eq!(said.to_string(), expected, "{body}");
         }
         let endless = format!(r#"{{"error":"{}"}}"#, "x".repeat(100_000));
-        let said = Complaint::of_body(endless.as_bytes()).told(&Redactor::default());
+        let said = UnredactedError::of_body(endless.as_bytes()).told(&Redactor::default());
         assert_eq!(said.text.chars().count(), LONGEST + 1);
     }
 
@@ -137,9 +137,9 @@ mod tests {
             (json!({ "message": "no", "code": "sk-1234567890_refused" }), "no (***_refused)".to_owned()),
             (json!({ "message": format!("{padding}sk-1234567890") }), format!("{padding}***")),
         ] {
-            assert_eq!(Complaint::of(&error).told(&redactor).to_string(), expected);
+            assert_eq!(UnredactedError::of(&error).told(&redactor).to_string(), expected);
         }
-        let page = Complaint::of_body(b"<h1>sk-1234567890</h1>").told(&redactor);
+        let page = UnredactedError::of_body(b"<h1>sk-1234567890</h1>").told(&redactor);
         assert_eq!(page.text, "<h1>***</h1>");
     }
 }

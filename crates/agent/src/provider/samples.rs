@@ -3,9 +3,9 @@
 use std::sync::Arc;
 
 use url::Url;
-use wharf_json::Raw;
+use wharf_json::RawJson;
 
-use super::{Compiled, Definition, Format, Provider, compile};
+use super::{Compiled, Format, ModelToolDefinition, Provider, compile};
 use crate::conversation::{Block, Conversation, ResultBlock, Role, Turn};
 
 /// Returns a provider without a key.
@@ -16,7 +16,7 @@ pub(super) fn provider(format: Format, base_url: &str) -> Provider {
 
 /// Returns definitions with one tool, `add`.
 pub(super) fn tools(format: Format) -> Arc<Compiled> {
-    let tool = Definition { name: "add".into(), description: "Adds.".into(), schema: Raw::empty_object() };
+    let tool = ModelToolDefinition { name: "add".into(), description: "Adds.".into(), schema: RawJson::empty_object() };
     Arc::new(compile(format, &[tool]))
 }
 
@@ -49,6 +49,6 @@ pub(super) fn thought(source: &str, text: &str) -> Block {
     Block::Thinking { provider: source.into(), raw: raw(text) }
 }
 
-pub(super) fn raw(text: &str) -> Raw {
-    Raw::parse(text.to_owned()).unwrap()
+pub(super) fn raw(text: &str) -> RawJson {
+    RawJson::parse(text.to_owned()).unwrap()
 }

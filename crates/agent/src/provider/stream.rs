@@ -10,7 +10,7 @@ use wharf_spec::Redactor;
 
 use super::definitions::Compiled;
 use super::error::ModelError;
-use super::event::{Decode, ModelEvent};
+use super::event::{ModelEvent, ResponseDecoder};
 use crate::conversation::Block;
 
 /// Maximum bytes of one event.
@@ -67,7 +67,7 @@ impl Stream {
 /// Decoder state of a response. Pure: no clock, no I/O.
 pub(super) struct Reading {
     parser: SseParser,
-    decoder: Box<dyn Decode>,
+    decoder: Box<dyn ResponseDecoder>,
     tools: Arc<Compiled>,
     redactor: Arc<Redactor>,
     /// Decoded events of the last chunk.
@@ -77,7 +77,7 @@ pub(super) struct Reading {
 }
 
 impl Reading {
-    pub fn new(decoder: Box<dyn Decode>, tools: Arc<Compiled>, redactor: Arc<Redactor>) -> Self {
+    pub fn new(decoder: Box<dyn ResponseDecoder>, tools: Arc<Compiled>, redactor: Arc<Redactor>) -> Self {
         let parser = SseParser::new(LARGEST_EVENT);
         Self { parser, decoder, tools, redactor, ready: VecDeque::new(), bytes: 0, is_over: false }
     }
@@ -143,13 +143,13 @@ impl Reading {
 
 #[cfg(test)]
 mod tests {
-    use wharf_json::Raw;
+    use wharf_json::RawJson;
 
     use super::*;
-    use crate::provider::definitions::{Definition, alias, compile};
+    use crate::provider::definitions::{ModelToolDefinition, alias, compile};
     use crate::provider::{Format, Stop, anthropic};
 
-    fn reading(tools: &[Definition]) -> Reading {
+    fn reading(tools: &[ModelToolDefinition]) -> Reading {
         let decoder = Box::new(anthropic::Decoder::new("a".into()));
         let mut redactor = Redactor::default();
         redactor.add("sk-1234567890");
@@ -187,8 +187,8 @@ mod tests {
 
     #[test]
     fn a_tool_is_called_by_its_own_name() {
-        let schema = Raw::known(r#"{"type":"object"}"#);
-        let tool = Definition { name: "größe".into(), description: String::new(), schema };
+        let schema = RawJson::known(r#"{"type":"object"}"#);
+        let tool = ModelToolDefinition { name: "größe".into(), description: String::new(), schema };
         let mut reading = reading(&[tool]);
         for (name, expected) in [(alias("größe").into_owned(), "größe"), ("unknown".to_owned(), "unknown")] {
             let block = format!(r#"{{"type":"tool_use","id":"1","name":"{name}"}}"#);
@@ -197,7 +197,7 @@ mod tests {
             reading.push(format!("data: {start}\n\ndata: {stop}\n\n").into());
             let (index, id) = (0, "1".to_owned());
             let begun = ModelEvent::ToolCallBegun { index, id: id.clone(), name: expected.into() };
-            let (arguments, malformed) = (Raw::empty_object(), None);
+            let (arguments, malformed) = (RawJson::empty_object(), None);
             let call = Block::ToolCall { id, name: expected.into(), arguments, malformed };
             assert_eq!(all(&mut reading), [Ok(begun), Ok(ModelEvent::BlockDone(call))]);
         }

@@ -12,7 +12,7 @@ const MADE_ALREADY: &str = "not carried out: the same answer makes this very cal
 const TOO_MANY: &str = "not carried out: the answer was longer than it may be, and makes too many calls";
 
 /// Calls that must not be executed, by id, with the reason.
-pub(super) type Unmade = HashMap<String, &'static str>;
+pub(super) type SkippedCalls = HashMap<String, &'static str>;
 
 /// The received part of a response.
 #[derive(Debug, Default)]
@@ -52,7 +52,7 @@ impl Answer {
 
     /// Returns the blocks of a response that reached its token limit, and the calls that must not be executed. The last
     /// call may be truncated even if it looks complete. A runaway model may repeat a call or make too many.
-    pub fn too_long(self) -> (Vec<Block>, Unmade) {
+    pub fn too_long(self) -> (Vec<Block>, SkippedCalls) {
         let last_is_whole = !self.text.is_empty();
         let blocks = self.with_text();
         let calls = blocks.iter().filter_map(|block| match block {
@@ -106,10 +106,10 @@ fn is_something(block: &Block) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use wharf_json::Raw;
+    use wharf_json::RawJson;
 
     fn thought() -> Block {
-        Block::Thinking { provider: "p".into(), raw: Raw::empty_object() }
+        Block::Thinking { provider: "p".into(), raw: RawJson::empty_object() }
     }
 
     fn text(text: &str) -> Block {
@@ -118,7 +118,7 @@ mod tests {
 
     fn call(malformed: Option<&str>) -> Block {
         let malformed = malformed.map(str::to_owned);
-        Block::ToolCall { id: "1".into(), name: "t".into(), arguments: Raw::empty_object(), malformed }
+        Block::ToolCall { id: "1".into(), name: "t".into(), arguments: RawJson::empty_object(), malformed }
     }
 
     #[test]

@@ -10,9 +10,9 @@ const LONGEST: usize = 64;
 
 /// Call ids in use in a conversation.
 #[derive(Debug)]
-pub(super) struct Ids(HashSet<String>);
+pub(super) struct CallIds(HashSet<String>);
 
-impl Ids {
+impl CallIds {
     pub fn of(conversation: &Conversation) -> Self {
         let ids = conversation.turns.iter().flat_map(|turn| calls(&turn.blocks)).map(str::to_owned);
         Self(ids.collect())
@@ -49,7 +49,7 @@ mod tests {
 
     #[test]
     fn no_two_calls_have_one_id() {
-        let mut ids = Ids(HashSet::from(["old".to_owned()]));
+        let mut ids = CallIds(HashSet::from(["old".to_owned()]));
         let long = "x".repeat(100);
         for (given, expected) in [
             ("a", "a".to_owned()),

@@ -2,20 +2,20 @@
 
 use std::sync::Arc;
 
-use wharf_json::Raw;
+use wharf_json::RawJson;
 use wharf_tools::Note;
 
-use super::answer::{Answer, TOO_LONG, Unmade};
-use super::ids::Ids;
+use super::answer::{Answer, SkippedCalls, TOO_LONG};
+use super::ids::CallIds;
 use super::noted::noted;
-use super::repeats::{Deed, Repeats};
-use super::room::{Cost, Gauge, Reach, leave_out_pictures, room, shorten};
+use super::repeats::{CallSignature, LoopDetector};
+use super::room::{Reach, ShortenCost, TokenEstimator, leave_out_pictures, room, shorten};
 use super::round::Round;
 use super::wanted::Wanted;
 use super::{CallReport, Ending, RunEvent};
 use crate::agent::AgentLimits;
 use crate::conversation::{Block, Conversation, Role, Turn};
-use crate::offer::Offering;
+use crate::offer::ToolOffer;
 use crate::provider::{ModelError, ModelEvent, Stop};
 use crate::whole;
 
@@ -47,7 +47,7 @@ pub(crate) enum Event {
 /// Inputs of a request besides the conversation.
 pub(crate) struct Gathered {
     pub notes: Vec<Note>,
-    pub offering: Arc<Offering>,
+    pub offering: Arc<ToolOffer>,
 }
 
 /// An action for the driver.
@@ -60,7 +60,7 @@ pub(crate) enum Effect {
     /// Close the response stream.
     HangUp,
     /// Call a tool.
-    Call { id: String, tool: String, arguments: Raw },
+    Call { id: String, tool: String, arguments: RawJson },
     /// Cancel all calls.
     Withdraw,
     /// Send an event to the observer.
@@ -80,13 +80,13 @@ pub(crate) struct Machine {
     /// Blocks of the next user turn that are not in the conversation yet.
     unsaid: Vec<Block>,
     /// Tools offered in the last request.
-    offering: Option<Arc<Offering>>,
+    offering: Option<Arc<ToolOffer>>,
     requests: u32,
     /// Input and output tokens of the last response.
     counted: u64,
-    gauge: Gauge,
-    ids: Ids,
-    repeats: Repeats,
+    gauge: TokenEstimator,
+    ids: CallIds,
+    repeats: LoopDetector,
     effects: Vec<Effect>,
 }
 
@@ -116,9 +116,9 @@ impl Machine {
             offering: None,
             requests: 0,
             counted: 0,
-            gauge: Gauge::default(),
-            ids: Ids::of(&conversation),
-            repeats: Repeats::new(limits.repeats),
+            gauge: TokenEstimator::default(),
+            ids: CallIds::of(&conversation),
+            repeats: LoopDetector::new(limits.repeats),
             effects: Vec::new(),
             conversation: Arc::new(conversation),
             with_pictures: None,
@@ -199,11 +199,11 @@ impl Machine {
             return false;
         }
         let cost = shorten(Arc::make_mut(&mut self.conversation), excess, reach);
-        let Cost { results, answers } = cost;
-        if cost != Cost::default() {
+        let ShortenCost { results, answers } = cost;
+        if cost != ShortenCost::default() {
             self.tell(RunEvent::Shortened { results, answers });
         }
-        cost != Cost::default()
+        cost != ShortenCost::default()
     }
 
     fn heard(&mut self, event: ModelEvent) {
@@ -235,9 +235,9 @@ impl Machine {
         match stop {
             Stop::MaxTokens => self.too_long(answer),
             Stop::Refused => self.stop(answer.whole(), REFUSED, Ending::Refused),
-            Stop::Paused => self.act_on(answer.unchanged(), &Unmade::new(), Self::go_on),
+            Stop::Paused => self.act_on(answer.unchanged(), &SkippedCalls::new(), Self::go_on),
             Stop::EndTurn | Stop::ToolCalls | Stop::Other(_) => {
-                self.act_on(answer.whole(), &Unmade::new(), |machine| machine.end(Ending::Done));
+                self.act_on(answer.whole(), &SkippedCalls::new(), |machine| machine.end(Ending::Done));
             }
         }
     }
@@ -253,7 +253,7 @@ impl Machine {
     }
 
     /// Executes the calls of a response except those in `unmade`. Runs `otherwise` if the response has no calls.
-    fn act_on(&mut self, blocks: Vec<Block>, unmade: &Unmade, otherwise: impl FnOnce(&mut Self)) {
+    fn act_on(&mut self, blocks: Vec<Block>, unmade: &SkippedCalls, otherwise: impl FnOnce(&mut Self)) {
         let wanted = blocks.iter().filter_map(|block| Wanted::of(block, self.offering.as_deref()));
         let wanted: Vec<Wanted> = wanted.map(|wanted| wanted.unless(unmade)).collect();
         self.say(Role::Assistant, blocks);
@@ -261,7 +261,7 @@ impl Machine {
         if wanted.is_empty() {
             return otherwise(self);
         }
-        let deeds: Vec<Deed> = wanted.iter().map(|wanted| wanted.deed).collect();
+        let deeds: Vec<CallSignature> = wanted.iter().map(|wanted| wanted.deed).collect();
         let repeated = self.repeats.refuse_round(&deeds);
         let mut round = Round::default();
         for wanted in wanted {

@@ -3,7 +3,7 @@
 use std::hash::{DefaultHasher, Hash, Hasher};
 
 use serde_json::Value;
-use wharf_json::{Bounds, Raw};
+use wharf_json::{JsonLimits, RawJson};
 
 use super::CallReport;
 use crate::conversation::ResultBlock;
@@ -18,11 +18,11 @@ const PATIENCE: u32 = 2;
 /// Signature of a call, or of all calls of one response, for comparison: a hash of the tool and its arguments.
 /// Formatting of the arguments does not matter.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub(super) struct Deed(u64);
+pub(super) struct CallSignature(u64);
 
 /// History of calls and results, per call and per response.
 #[derive(Debug)]
-pub(super) struct Repeats {
+pub(super) struct LoopDetector {
     calls: Past,
     rounds: Past,
     ignored: u32,
@@ -35,14 +35,14 @@ struct Past {
     limit: usize,
     /// Maximum length of a pattern.
     longest: usize,
-    done: Vec<(Deed, u64)>,
+    done: Vec<(CallSignature, u64)>,
 }
 
-impl Deed {
-    pub fn of(tool: &str, arguments: &Raw, malformed: Option<&str>) -> Self {
+impl CallSignature {
+    pub fn of(tool: &str, arguments: &RawJson, malformed: Option<&str>) -> Self {
         let mut hasher = DefaultHasher::new();
         (tool, malformed).hash(&mut hasher);
-        match arguments.decode::<Value>(&Bounds::default()) {
+        match arguments.decode::<Value>(&JsonLimits::default()) {
             Ok(value) => value.hash(&mut hasher),
             Err(_) => arguments.get().hash(&mut hasher),
         }
@@ -54,7 +54,7 @@ impl Deed {
     }
 }
 
-impl Repeats {
+impl LoopDetector {
     pub fn new(limit: u32) -> Self {
         let limit = usize::try_from(limit.max(1)).unwrap_or(usize::MAX);
         let past = |longest| Past { limit, longest, done: Vec::new() };
@@ -63,23 +63,23 @@ impl Repeats {
 
     /// Returns the number of times a call was made with the same result, if the limit is reached. The call must then
     /// not be executed.
-    pub fn refuse(&mut self, deed: Deed) -> Option<u32> {
+    pub fn refuse(&mut self, deed: CallSignature) -> Option<u32> {
         self.calls.refuse(deed)
     }
 
-    /// Same as [`Repeats::refuse`], for all calls of a response.
-    pub fn refuse_round(&mut self, deeds: &[Deed]) -> Option<u32> {
-        self.rounds.refuse(Deed::of_round(deeds))
+    /// Same as [`LoopDetector::refuse`], for all calls of a response.
+    pub fn refuse_round(&mut self, deeds: &[CallSignature]) -> Option<u32> {
+        self.rounds.refuse(CallSignature::of_round(deeds))
     }
 
     /// Records the calls of one response with their results, in order.
-    pub fn record<'a>(&mut self, round: impl Iterator<Item = (Deed, &'a CallReport)>) {
-        let round: Vec<(Deed, u64)> = round.map(|(deed, report)| (deed, hash_of_report(report))).collect();
+    pub fn record<'a>(&mut self, round: impl Iterator<Item = (CallSignature, &'a CallReport)>) {
+        let round: Vec<(CallSignature, u64)> = round.map(|(deed, report)| (deed, hash_of_report(report))).collect();
         if round.is_empty() {
             return;
         }
-        let (deeds, results): (Vec<Deed>, Vec<u64>) = round.iter().copied().unzip();
-        self.rounds.done.push((Deed::of_round(&deeds), hash_of(&results)));
+        let (deeds, results): (Vec<CallSignature>, Vec<u64>) = round.iter().copied().unzip();
+        self.rounds.done.push((CallSignature::of_round(&deeds), hash_of(&results)));
         self.calls.done.extend(round);
     }
 
@@ -97,7 +97,7 @@ impl Repeats {
 impl Past {
     /// Returns the number of identical results of a call, if the limit is reached. Records the refused call with the
     /// expected result, so that the pattern continues.
-    fn refuse(&mut self, deed: Deed) -> Option<u32> {
+    fn refuse(&mut self, deed: CallSignature) -> Option<u32> {
         let period = (1..=self.longest).find(|&period| self.goes_on(deed, period))?;
         let expected = self.done[self.done.len() - period];
         self.done.push(expected);
@@ -106,7 +106,7 @@ impl Past {
     }
 
     /// Reports whether the call would continue a pattern of this length that has already been repeated `limit` times.
-    fn goes_on(&self, deed: Deed, period: usize) -> bool {
+    fn goes_on(&self, deed: CallSignature, period: usize) -> bool {
         let Some(length) = period.checked_mul(self.limit).filter(|length| *length <= self.done.len()) else {
             return false;
         };
@@ -139,10 +139,10 @@ mod tests {
 
     /// Makes the calls given as letters, each with the digit after it as its result. A refused call yields `!`.
     fn check(done: &str, limit: u32, expected: &str) {
-        let mut repeats = Repeats::new(limit);
+        let mut repeats = LoopDetector::new(limit);
         let pairs: Vec<char> = done.chars().collect();
         let told = pairs.chunks(2).map(|pair| {
-            let deed = Deed::of(&pair[0].to_string(), &Raw::empty_object(), None);
+            let deed = CallSignature::of(&pair[0].to_string(), &RawJson::empty_object(), None);
             if repeats.refuse(deed).is_some() {
                 return '!';
             }
@@ -174,14 +174,14 @@ mod tests {
     /// Makes the calls of each word as one response, each with the digit after it as its result. A refused response
     /// yields `!`.
     fn check_rounds(done: &[&str], expected: &str) {
-        let mut repeats = Repeats::new(3);
+        let mut repeats = LoopDetector::new(3);
         let told = done.iter().map(|word| {
             let pairs: Vec<char> = word.chars().collect();
             let done = pairs.chunks(2).map(|pair| {
-                let deed = Deed::of(&pair[0].to_string(), &Raw::empty_object(), None);
+                let deed = CallSignature::of(&pair[0].to_string(), &RawJson::empty_object(), None);
                 (deed, CallReport::error(pair[1]))
             });
-            let (deeds, reports): (Vec<Deed>, Vec<CallReport>) = done.unzip();
+            let (deeds, reports): (Vec<CallSignature>, Vec<CallReport>) = done.unzip();
             if repeats.refuse_round(&deeds).is_some() {
                 return '!';
             }
@@ -203,15 +203,18 @@ mod tests {
 
     #[test]
     fn arguments_are_the_same_however_they_are_spelt() {
-        let of = |text: &str| Deed::of("t", &Raw::parse(text.to_owned()).unwrap(), None);
+        let of = |text: &str| CallSignature::of("t", &RawJson::parse(text.to_owned()).unwrap(), None);
         assert_eq!(of(r#"{"a":1,"b":[2]}"#), of(r#"{ "b": [2], "a": 1 }"#));
         assert_ne!(of(r#"{"a":1}"#), of(r#"{"a":2}"#));
-        assert_ne!(Deed::of("t", &Raw::empty_object(), Some("{")), Deed::of("t", &Raw::empty_object(), None));
+        assert_ne!(
+            CallSignature::of("t", &RawJson::empty_object(), Some("{")),
+            CallSignature::of("t", &RawJson::empty_object(), None)
+        );
     }
 
     #[test]
     fn it_is_told_how_often() {
-        let (mut repeats, deed) = (Repeats::new(2), Deed::of("t", &Raw::empty_object(), None));
+        let (mut repeats, deed) = (LoopDetector::new(2), CallSignature::of("t", &RawJson::empty_object(), None));
         (0..2).for_each(|_| repeats.record([(deed, &CallReport::error("x"))].into_iter()));
         assert_eq!((repeats.refuse(deed), repeats.refuse(deed)), (Some(2), Some(3)));
     }

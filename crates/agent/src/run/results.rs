@@ -26,11 +26,11 @@ fn picture(block: &Block) -> Option<ResultBlock> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use wharf_json::Raw;
-    use wharf_tools::Base64;
+    use wharf_json::RawJson;
+    use wharf_tools::Base64Text;
 
     fn image(data: &str, mime: &str) -> Block {
-        let data = Base64::from_json(Raw::parse(format!("\"{data}\"")).unwrap()).unwrap();
+        let data = Base64Text::from_json(RawJson::parse(format!("\"{data}\"")).unwrap()).unwrap();
         Block::Image { data, mime: mime.into(), raw: None }
     }
 
@@ -49,7 +49,7 @@ mod tests {
     fn a_model_gets_text_and_pictures() {
         check(Outcome::new(Vec::new()), NOTHING, &[]);
         check(Outcome::error("no"), "no", &[]);
-        check(Outcome::text_of("a").with_data(Raw::known(r#"{"b":1}"#)), "a\n{\"b\":1}", &[]);
+        check(Outcome::text_of("a").with_data(RawJson::known(r#"{"b":1}"#)), "a\n{\"b\":1}", &[]);
         let shot = || image("aGk=", "image/PNG");
         check(
             Outcome::new(vec![Block::text("a"), shot(), Block::text("b")]),

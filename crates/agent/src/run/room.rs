@@ -25,7 +25,7 @@ pub(super) enum Reach {
 
 /// Content lost by shortening.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub(super) struct Cost {
+pub(super) struct ShortenCost {
     /// Number of results and relayed texts that were truncated or removed.
     pub results: usize,
     /// Number of model turns that were removed.
@@ -34,7 +34,7 @@ pub(super) struct Cost {
 
 /// Estimates the number of tokens of a conversation.
 #[derive(Debug, Default)]
-pub(super) struct Gauge {
+pub(super) struct TokenEstimator {
     /// Tokens of the tool definitions sent with each request.
     pub definitions: u64,
     counted: Option<Counted>,
@@ -47,7 +47,7 @@ struct Counted {
     size: usize,
 }
 
-impl Gauge {
+impl TokenEstimator {
     /// Records the tokens reported by an API up to and including its last response. Some APIs report none.
     pub fn count(&mut self, tokens: u64, conversation: &Conversation) {
         self.counted = (tokens > 0).then(|| Counted { tokens, size: size(conversation) });
@@ -69,7 +69,7 @@ pub(super) fn room(context: u64, max_tokens: u32) -> u64 {
 }
 
 /// Removes about `excess` tokens from a conversation and returns the cost.
-pub(super) fn shorten(conversation: &mut Conversation, excess: u64, reach: Reach) -> Cost {
+pub(super) fn shorten(conversation: &mut Conversation, excess: u64, reach: Reach) -> ShortenCost {
     let missing = usize::try_from(excess.saturating_mul(4)).unwrap_or(usize::MAX);
     let mut making = Making { missing, answers: 0 };
     let turns = &mut conversation.turns[..];
@@ -88,7 +88,7 @@ pub(super) fn shorten(conversation: &mut Conversation, excess: u64, reach: Reach
     }
     let results = before.iter().zip(user_sizes(turns)).filter(|(before, now)| *before != now).count();
     clear_up(conversation);
-    Cost { results, answers: making.answers }
+    ShortenCost { results, answers: making.answers }
 }
 
 /// Removes every image and returns their number.

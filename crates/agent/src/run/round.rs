@@ -1,7 +1,7 @@
 //! The calls of one response and their results.
 
 use super::CallReport;
-use super::repeats::Deed;
+use super::repeats::CallSignature;
 use crate::conversation::Block;
 
 /// The calls of one response in the model's order. Bounded by the maximum length of a response.
@@ -13,18 +13,18 @@ pub(super) struct Round {
 #[derive(Debug)]
 struct Made {
     id: String,
-    deed: Option<Deed>,
+    deed: Option<CallSignature>,
     report: Option<CallReport>,
 }
 
 impl Round {
     /// Adds a call that is being executed.
-    pub fn open(&mut self, id: String, deed: Deed) {
+    pub fn open(&mut self, id: String, deed: CallSignature) {
         self.calls.push(Made { id, deed: Some(deed), report: None });
     }
 
     /// Adds a call with a known result. A call refused as a repetition has no deed.
-    pub fn answer(&mut self, id: String, deed: Option<Deed>, report: CallReport) {
+    pub fn answer(&mut self, id: String, deed: Option<CallSignature>, report: CallReport) {
         self.calls.push(Made { id, deed, report: Some(report) });
     }
 
@@ -49,7 +49,7 @@ impl Round {
     }
 
     /// Returns the calls that were not refused, with their results, in order.
-    pub fn deeds(&self) -> impl Iterator<Item = (Deed, &CallReport)> {
+    pub fn deeds(&self) -> impl Iterator<Item = (CallSignature, &CallReport)> {
         self.calls.iter().filter_map(|made| Some((made.deed?, made.report.as_ref()?)))
     }
 

@@ -1,29 +1,29 @@
 //! Tool calls requested by a model, and their resolution.
 
-use wharf_json::Raw;
+use wharf_json::RawJson;
 use wharf_spec::Shown;
 use wharf_tools::Outcome;
 
 use super::CallReport;
-use super::answer::Unmade;
-use super::repeats::Deed;
+use super::answer::SkippedCalls;
+use super::repeats::CallSignature;
 use super::results::report;
 use crate::conversation::Block;
-use crate::offer::{Meaning, Offering};
+use crate::offer::{Meaning, ToolOffer};
 
 /// A tool call requested by the model.
 pub(super) struct Wanted {
     pub id: String,
     pub tool: String,
-    pub arguments: Raw,
-    pub deed: Deed,
+    pub arguments: RawJson,
+    pub deed: CallSignature,
     /// The result, if it is known without executing the call.
     pub answer: Option<CallReport>,
 }
 
 impl Wanted {
     /// Resolves a call against the offered tools. Returns `None` if the block is not a call.
-    pub fn of(block: &Block, offering: Option<&Offering>) -> Option<Self> {
+    pub fn of(block: &Block, offering: Option<&ToolOffer>) -> Option<Self> {
         let Block::ToolCall { id, name, arguments, malformed } = block else { return None };
         let meaning = match (malformed, offering) {
             (Some(text), _) => Meaning::Answer(Outcome::error(misspelt(text))),
@@ -34,12 +34,12 @@ impl Wanted {
             Meaning::Call { tool, arguments } => (tool, arguments, None),
             Meaning::Answer(outcome) => (name.clone(), arguments.clone(), Some(report(&outcome))),
         };
-        let deed = Deed::of(&tool, &arguments, malformed.as_deref());
+        let deed = CallSignature::of(&tool, &arguments, malformed.as_deref());
         Some(Self { id: id.clone(), tool, arguments, deed, answer })
     }
 
     /// Sets an error result if the call is among those that must not be executed.
-    pub fn unless(mut self, unmade: &Unmade) -> Self {
+    pub fn unless(mut self, unmade: &SkippedCalls) -> Self {
         self.answer = unmade.get(&self.id).map(|why| CallReport::error((*why).to_owned())).or(self.answer);
         self
     }

@@ -8,7 +8,7 @@ use std::time::SystemTime;
 
 use wharf_spec::Timestamp;
 
-use super::{SavedError, at};
+use super::{SavedConversationError, at};
 
 const EXTENSION: &str = "jsonl";
 /// Alphabet of id suffixes, without characters that are easily confused.
@@ -37,22 +37,22 @@ pub(super) fn path(directory: &Path, id: &str) -> PathBuf {
 }
 
 /// Finds a conversation by its id or a prefix, or the most recent one.
-pub(super) fn find(directory: &Path, id: Option<&str>) -> Result<String, SavedError> {
+pub(super) fn find(directory: &Path, id: Option<&str>) -> Result<String, SavedConversationError> {
     let all = newest_first(directory)?;
-    let Some(said) = id else { return all.into_iter().next().map(|(id, _)| id).ok_or(SavedError::Nothing) };
+    let Some(said) = id else { return all.into_iter().next().map(|(id, _)| id).ok_or(SavedConversationError::Nothing) };
     let mut fitting: Vec<String> = all.into_iter().map(|(id, _)| id).filter(|id| id.starts_with(said)).collect();
     if let Some(exactly) = fitting.iter().position(|id| id == said) {
         return Ok(fitting.swap_remove(exactly));
     }
     match (fitting.pop(), fitting.is_empty()) {
         (Some(only), true) if !said.is_empty() => Ok(only),
-        (None, _) => Err(SavedError::Unknown(said.to_owned())),
-        _ => Err(SavedError::Ambiguous(said.to_owned())),
+        (None, _) => Err(SavedConversationError::Unknown(said.to_owned())),
+        _ => Err(SavedConversationError::Ambiguous(said.to_owned())),
     }
 }
 
 /// Lists all conversations with the time of their last change, newest first. Ignores subdirectories and symbolic links.
-pub(super) fn newest_first(directory: &Path) -> Result<Vec<(String, SystemTime)>, SavedError> {
+pub(super) fn newest_first(directory: &Path) -> Result<Vec<(String, SystemTime)>, SavedConversationError> {
     let entries = match directory.read_dir() {
         Ok(entries) => entries,
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),

@@ -8,8 +8,8 @@ use std::time::SystemTime;
 use serde::Deserialize;
 use serde::de::IgnoredAny;
 
-use super::SavedSummary;
-use crate::conversation::{BadLine, Block, Conversation, Role, Turn};
+use super::ConversationSummary;
+use crate::conversation::{Block, Conversation, Role, SavedLineError, Turn};
 use crate::whole;
 
 /// Maximum bytes of a saved conversation.
@@ -64,7 +64,7 @@ impl Found {
                 self.conversation.turns.push(turn);
                 return Ok(());
             }
-            Err(BadLine::Newer(schema)) => return Err(schema),
+            Err(SavedLineError::Newer(schema)) => return Err(schema),
             Err(error) => error,
         };
         match beside(&error, line) {
@@ -77,12 +77,12 @@ impl Found {
 }
 
 /// Decodes a line other than a turn. A line that exceeds the structural limits is not decoded.
-fn beside(error: &BadLine, line: &[u8]) -> Option<Beside> {
-    matches!(error, BadLine::Shape(_)).then(|| serde_json::from_slice(line).ok())?
+fn beside(error: &SavedLineError, line: &[u8]) -> Option<Beside> {
+    matches!(error, SavedLineError::Shape(_)).then(|| serde_json::from_slice(line).ok())?
 }
 
 /// Returns the summary of a file, or `None` if it cannot be read.
-pub(super) fn summary(path: &Path, id: String, at: SystemTime) -> Option<SavedSummary> {
+pub(super) fn summary(path: &Path, id: String, at: SystemTime) -> Option<ConversationSummary> {
     let file = File::open(path).ok()?;
     let (mut turns, mut first) = (0, None);
     for line in BufReader::new(file.take(LARGEST)).split(b'\n') {
@@ -93,7 +93,7 @@ pub(super) fn summary(path: &Path, id: String, at: SystemTime) -> Option<SavedSu
             first = first.or_else(|| Turn::from_line(&line).ok().as_ref().and_then(first_words));
         }
     }
-    Some(SavedSummary { id, at, turns, first: first.unwrap_or_default() })
+    Some(ConversationSummary { id, at, turns, first: first.unwrap_or_default() })
 }
 
 fn first_words(turn: &Turn) -> Option<String> {

@@ -2,7 +2,7 @@ use std::os::unix::fs::PermissionsExt;
 use std::time::{Duration, UNIX_EPOCH};
 
 use tempfile::TempDir;
-use wharf_json::Raw;
+use wharf_json::RawJson;
 
 use super::*;
 use crate::conversation::{Block, ResultBlock, Role};
@@ -16,7 +16,7 @@ fn assistant(text: &str) -> Turn {
 }
 
 fn calling(id: &str) -> Turn {
-    let call = Block::ToolCall { id: id.into(), name: "t".into(), arguments: Raw::empty_object(), malformed: None };
+    let call = Block::ToolCall { id: id.into(), name: "t".into(), arguments: RawJson::empty_object(), malformed: None };
     Turn { role: Role::Assistant, blocks: vec![call] }
 }
 
@@ -76,10 +76,12 @@ fn one_program_at_a_time_has_it() {
     let directory = TempDir::new().unwrap();
     let mut saved = SavedConversation::begin(directory.path()).unwrap();
     saved.append(&user("hi")).unwrap();
-    assert!(matches!(SavedConversation::resume(directory.path(), None), Err(SavedError::Busy(id)) if id == saved.id()));
+    assert!(
+        matches!(SavedConversation::resume(directory.path(), None), Err(SavedConversationError::Busy(id)) if id == saved.id())
+    );
     drop(saved);
     let resumed = SavedConversation::resume(directory.path(), None).unwrap();
-    assert!(matches!(SavedConversation::resume(directory.path(), None), Err(SavedError::Busy(_))));
+    assert!(matches!(SavedConversation::resume(directory.path(), None), Err(SavedConversationError::Busy(_))));
     drop(resumed);
 }
 
@@ -145,7 +147,7 @@ fn a_name_is_never_a_path() {
     let outside = format!("../{}/x", elsewhere.path().file_name().unwrap().to_str().unwrap());
     for said in [outside.as_str(), "/etc/passwd", "..", "link", "x", "é"] {
         let error = SavedConversation::resume(directory.path(), Some(said)).err().unwrap();
-        assert!(matches!(error, SavedError::Unknown(unknown) if unknown == said), "{said}");
+        assert!(matches!(error, SavedConversationError::Unknown(unknown) if unknown == said), "{said}");
     }
 }
 
@@ -169,7 +171,7 @@ fn names_may_be_begun() {
         assert_eq!(found, expected.map(|at: usize| ids[at].to_owned()).map_err(str::to_owned), "{said}");
     }
     let none = SavedConversation::resume(&directory.path().join("none"), None).err().unwrap();
-    assert!(matches!(none, SavedError::Nothing));
+    assert!(matches!(none, SavedConversationError::Nothing));
 }
 
 #[test]

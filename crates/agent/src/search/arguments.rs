@@ -4,28 +4,28 @@ use std::borrow::Cow;
 
 use serde::Deserialize;
 use serde_json::value::RawValue;
-use wharf_json::{Bounds, Raw, members};
+use wharf_json::{JsonLimits, RawJson, members};
 
 /// Maximum number of indexed arguments of a tool.
 const MOST: usize = 64;
 
 /// Returns the top-level properties of a schema in order, with their titles and descriptions. Returns an empty list if
 /// the schema cannot be decoded.
-pub fn arguments(schema: &Raw) -> Vec<(String, String)> {
-    let bounds = Bounds::default();
-    let Ok(Properties { properties: Some(properties) }) = schema.decode(&bounds) else { return Vec::new() };
+pub fn arguments(schema: &RawJson) -> Vec<(String, String)> {
+    let bounds = JsonLimits::default();
+    let Ok(SchemaProperties { properties: Some(properties) }) = schema.decode(&bounds) else { return Vec::new() };
     let properties = schema.part(properties);
     let properties = members(&properties, &bounds).unwrap_or_default().into_iter().take(MOST);
     properties.map(|(name, schema)| (name.into_owned(), said(&schema))).collect()
 }
 
-fn said(schema: &Raw) -> String {
-    let Described { title, description } = schema.decode(&Bounds::default()).unwrap_or_default();
+fn said(schema: &RawJson) -> String {
+    let Described { title, description } = schema.decode(&JsonLimits::default()).unwrap_or_default();
     [title, description].into_iter().flatten().collect::<Vec<_>>().join(" ")
 }
 
 #[derive(Deserialize)]
-struct Properties<'a> {
+struct SchemaProperties<'a> {
     #[serde(borrow)]
     properties: Option<&'a RawValue>,
 }
@@ -54,7 +54,7 @@ mod tests {
             (r#"{"type":"object"}"#, &[]),
             ("[]", &[]),
         ] {
-            let found = arguments(&Raw::known(schema.to_owned()));
+            let found = arguments(&RawJson::known(schema.to_owned()));
             let found: Vec<(&str, &str)> = found.iter().map(|(name, said)| (name.as_str(), said.as_str())).collect();
             assert_eq!(found, expected, "{schema}");
         }

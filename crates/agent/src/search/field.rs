@@ -13,7 +13,7 @@ const LENGTH_COST: f32 = 0.75;
 pub(super) struct Field {
     weight: f32,
     tools: Vec<BTreeSet<String>>,
-    embedder: Embedder<u64, Spaced>,
+    embedder: Embedder<u64, WhitespaceTokenizer>,
 }
 
 impl Field {
@@ -45,7 +45,7 @@ impl Field {
     }
 }
 
-fn embedder(usual_length: f32) -> Embedder<u64, Spaced> {
+fn embedder(usual_length: f32) -> Embedder<u64, WhitespaceTokenizer> {
     EmbedderBuilder::with_avgdl(usual_length).k1(SATURATION).b(LENGTH_COST).build()
 }
 
@@ -59,9 +59,9 @@ fn usual_length(tools: &[BTreeSet<String>]) -> f32 {
 
 /// Tokenizer for text that is already split into words.
 #[derive(Default)]
-struct Spaced;
+struct WhitespaceTokenizer;
 
-impl Tokenizer for Spaced {
+impl Tokenizer for WhitespaceTokenizer {
     fn tokenize(&self, text: &str) -> Vec<String> {
         text.split_ascii_whitespace().map(str::to_owned).collect()
     }

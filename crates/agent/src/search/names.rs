@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, HashMap};
 
-use super::Searched;
+use super::SearchableTool;
 use super::words::pieces;
 
 /// Maximum characters of a name that are compared.
@@ -28,7 +28,7 @@ pub(super) enum Named {
 }
 
 impl Names {
-    pub(super) fn of(tools: &[Searched<'_>]) -> Self {
+    pub(super) fn of(tools: &[SearchableTool<'_>]) -> Self {
         let spelt: Vec<Vec<String>> = tools.iter().map(spellings).collect();
         let mut by_letters: HashMap<String, Vec<usize>> = HashMap::new();
         for (at, names) in spelt.iter().enumerate() {
@@ -68,8 +68,8 @@ impl Names {
 }
 
 /// Returns all full names of a tool.
-fn spellings(tool: &Searched<'_>) -> Vec<String> {
-    let Searched { provider, name, aliases, .. } = tool;
+fn spellings(tool: &SearchableTool<'_>) -> Vec<String> {
+    let SearchableTool { provider, name, aliases, .. } = tool;
     let cut = |text: &str| text.chars().take(LONGEST).collect::<String>();
     let (provider, name) = (cut(provider), cut(name));
     let mut spellings = vec![name.clone()];

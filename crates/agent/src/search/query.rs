@@ -15,13 +15,13 @@ const BEGUN_WORTH: f32 = 0.5;
 
 /// One search term.
 #[derive(Debug)]
-pub(super) struct Term {
+pub(super) struct SearchTerm {
     /// Words that match the term, with their weights relative to the original word.
     pub(super) spellings: Vec<(String, f32)>,
 }
 
 /// Returns the terms of a query, with the spellings that occur in the vocabulary.
-pub(super) fn terms(query: &str, vocabulary: &BTreeSet<String>) -> Vec<Term> {
+pub(super) fn terms(query: &str, vocabulary: &BTreeSet<String>) -> Vec<SearchTerm> {
     let said: Vec<String> = telling(query, LONGEST_QUERY).collect();
     // Joins adjacent words that also occur as one word: `time zone`, `file system`.
     let joined: Vec<String> =
@@ -31,7 +31,7 @@ pub(super) fn terms(query: &str, vocabulary: &BTreeSet<String>) -> Vec<Term> {
     all.filter(|word| seen.insert(stem(word))).map(|word| term(&word, vocabulary)).collect()
 }
 
-fn term(said: &str, vocabulary: &BTreeSet<String>) -> Term {
+fn term(said: &str, vocabulary: &BTreeSet<String>) -> SearchTerm {
     let word = stem(said);
     let mut spellings: Vec<(String, f32)> = synonyms(&word).map(|(other, worth)| (other.to_owned(), worth)).collect();
     if !vocabulary.contains(&word) && said.len() >= SHORTEST_BEGINNING {
@@ -40,7 +40,7 @@ fn term(said: &str, vocabulary: &BTreeSet<String>) -> Term {
     }
     spellings.push((word, 1.0));
     spellings.retain(|(word, _)| vocabulary.contains(word));
-    Term { spellings }
+    SearchTerm { spellings }
 }
 
 /// Returns words implied by the form of the query's parts: `notes.txt`, `09:30`, `4f2a91c`, two numbers.

@@ -1,8 +1,8 @@
 use super::*;
 
 /// Returns a tool of the server `hub`.
-fn tool<'a>(name: &'a str, text: &'a str) -> Searched<'a> {
-    Searched { provider: "hub", name, aliases: &[], title: None, text, arguments: &[("path", "")] }
+fn tool<'a>(name: &'a str, text: &'a str) -> SearchableTool<'a> {
+    SearchableTool { provider: "hub", name, aliases: &[], title: None, text, arguments: &[("path", "")] }
 }
 
 const TOOLS: [(&str, &str); 6] = [
@@ -14,8 +14,8 @@ const TOOLS: [(&str, &str); 6] = [
     ("wait", "Does nothing for a while."),
 ];
 
-fn found<'a>(tools: &[Searched<'a>], query: &str) -> Vec<&'a str> {
-    let hits = Index::of(tools.iter().copied()).search(query, usize::MAX);
+fn found<'a>(tools: &[SearchableTool<'a>], query: &str) -> Vec<&'a str> {
+    let hits = ToolIndex::of(tools.iter().copied()).search(query, usize::MAX);
     assert!(hits.is_sorted_by(|one, other| one.score >= other.score), "{hits:?}");
     hits.into_iter().map(|hit| tools[hit.at].name).collect()
 }
@@ -79,12 +79,12 @@ fn of_names_that_are_alike_the_one_that_was_said_is_first() {
 
 #[test]
 fn names_count_for_more_than_titles_and_those_for_more_than_descriptions_and_arguments() {
-    let blank = Searched { arguments: &[], ..tool("x", "") };
+    let blank = SearchableTool { arguments: &[], ..tool("x", "") };
     let tools = [
-        Searched { name: "argument", arguments: &[("tide", "")], ..blank },
-        Searched { name: "text", text: "tide", ..blank },
-        Searched { name: "title", title: Some("tide"), ..blank },
-        Searched { name: "tide", ..blank },
+        SearchableTool { name: "argument", arguments: &[("tide", "")], ..blank },
+        SearchableTool { name: "text", text: "tide", ..blank },
+        SearchableTool { name: "title", title: Some("tide"), ..blank },
+        SearchableTool { name: "tide", ..blank },
     ];
     let query = "tides of today";
     assert_eq!(found(&tools, query), ["tide", "title", "text", "argument"]);
@@ -94,9 +94,9 @@ fn names_count_for_more_than_titles_and_those_for_more_than_descriptions_and_arg
 fn whoever_repeats_words_gains_nothing() {
     let stuffed = "search issue list create merge code pull request file text ".repeat(1000);
     let named = "search_list_create_merge_code_pull_request_file_text_issue_".repeat(4);
-    let mut tools: Vec<Searched<'_>> = TOOLS.iter().map(|(name, text)| tool(name, text)).collect();
+    let mut tools: Vec<SearchableTool<'_>> = TOOLS.iter().map(|(name, text)| tool(name, text)).collect();
     let arguments = [("a", stuffed.as_str())];
-    tools.push(Searched { title: Some(&named), arguments: &arguments, ..tool(&named, &stuffed) });
+    tools.push(SearchableTool { title: Some(&named), arguments: &arguments, ..tool(&named, &stuffed) });
     for (query, best) in [
         ("search", "search"),
         ("search the code", "search_code"),
@@ -114,6 +114,6 @@ fn queries_are_bounded() {
     let long = "zebra ".repeat(100_000) + "merge";
     assert_eq!(found(&tools, &long), [""; 0]);
     assert_eq!(found(&tools, &"é".repeat(10_000)), [""; 0]);
-    assert_eq!(Index::of([]).search("anything", 5), []);
-    assert_eq!(Index::of(tools).search("search issues", 1).len(), 1);
+    assert_eq!(ToolIndex::of([]).search("anything", 5), []);
+    assert_eq!(ToolIndex::of(tools).search("search issues", 1).len(), 1);
 }

@@ -3,8 +3,8 @@
 use std::collections::BTreeSet;
 
 use serde::Deserialize;
-use wharf_agent::search::{Index, Searched, arguments};
-use wharf_json::Raw;
+use wharf_agent::search::{SearchableTool, ToolIndex, arguments};
+use wharf_json::RawJson;
 
 /// The tools of all servers.
 pub struct Catalog {
@@ -49,9 +49,9 @@ impl Catalog {
         Self { tools: recorded.into_iter().flat_map(|(server, text)| tools(server, text)).collect() }
     }
 
-    pub fn index(&self) -> Index {
+    pub fn index(&self) -> ToolIndex {
         let arguments: Vec<Vec<(&str, &str)>> = self.tools.iter().map(Tool::arguments).collect();
-        Index::of(self.tools.iter().zip(&arguments).map(|(tool, arguments)| Searched {
+        ToolIndex::of(self.tools.iter().zip(&arguments).map(|(tool, arguments)| SearchableTool {
             provider: &tool.server,
             name: &tool.name,
             aliases: &[],
@@ -82,7 +82,7 @@ fn tools(server: &str, text: &str) -> Vec<Tool> {
         name: tool.name,
         title: tool.title,
         text: tool.description,
-        arguments: arguments(&Raw::of(&tool.input_schema).unwrap()),
+        arguments: arguments(&RawJson::of(&tool.input_schema).unwrap()),
     };
     tools.into_iter().map(tool).collect()
 }

@@ -13,7 +13,7 @@ mod catalog;
 use std::collections::BTreeSet;
 
 use catalog::{Catalog, Tool};
-use wharf_agent::search::Index;
+use wharf_agent::search::ToolIndex;
 
 /// How many of the tools that are found count.
 const FIRST: usize = 5;
@@ -49,7 +49,7 @@ fn check(tasks: &[Task]) {
     assert!(recall >= LEAST, "{recall}: {missed:#?}");
 }
 
-fn is_found(task: &Task, catalog: &Catalog, index: &Index) -> bool {
+fn is_found(task: &Task, catalog: &Catalog, index: &ToolIndex) -> bool {
     let hits = index.search(task.words, FIRST);
     hits.iter().any(|hit| task.tools.contains(&catalog.tools[hit.at].name.as_str()))
 }

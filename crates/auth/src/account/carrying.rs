@@ -5,7 +5,7 @@ use wharf_net::{Carried, HeaderValue, Method, header};
 
 use super::memory::Held;
 use crate::dpop::{PROOF, Proven};
-use crate::token::Tokens;
+use crate::token::TokenSet;
 
 /// Returns the credential headers, or `None` if there are no usable tokens.
 pub(super) fn carried(held: &Held, method: &Method, url: &Url, nonce: Option<&str>, now: u64) -> Option<Carried> {
@@ -20,11 +20,11 @@ pub(super) fn carried(held: &Held, method: &Method, url: &Url, nonce: Option<&st
 
 /// Reports whether there are tokens that a request can carry. A bound token requires its key.
 pub(super) fn can_be_shown(held: &Held) -> bool {
-    let is_good = |tokens: &Tokens| authorization(tokens).is_some() && (held.key.is_some() || !tokens.is_bound());
+    let is_good = |tokens: &TokenSet| authorization(tokens).is_some() && (held.key.is_some() || !tokens.is_bound());
     held.kept.tokens.as_ref().is_some_and(is_good)
 }
 
-fn authorization(tokens: &Tokens) -> Option<HeaderValue> {
+fn authorization(tokens: &TokenSet) -> Option<HeaderValue> {
     let scheme = if tokens.is_bound() { "DPoP" } else { "Bearer" };
     let mut value = HeaderValue::try_from(format!("{scheme} {}", tokens.access.reveal())).ok()?;
     value.set_sensitive(true);

@@ -9,10 +9,10 @@ use wharf_net::Pending;
 use super::flight::Kind;
 use super::inner::Inner;
 use super::memory::Source;
-use crate::challenge::Challenge;
+use crate::challenge::AuthChallenge;
 use crate::error::LoginError;
 use crate::login::{Login, Logout};
-use crate::token::Tokens;
+use crate::token::TokenSet;
 use crate::vault::{Kept, VaultError};
 use crate::visitor::{VisitError, Visitor};
 
@@ -26,7 +26,7 @@ const ALONE_AND_KEPT: Duration = Duration::from_secs(30);
 pub(super) struct Entry {
     pub(super) visitor: Option<Arc<dyn Visitor>>,
     /// The server's challenge.
-    pub(super) challenge: Option<Challenge>,
+    pub(super) challenge: Option<AuthChallenge>,
     /// Login to reuse the client from, instead of the stored one.
     pub(super) before: Option<Kept>,
     /// Scope to request, if already determined.
@@ -79,7 +79,7 @@ impl Inner {
 
     /// Stores a login. If that fails, the login is used from memory, since it cost the user an interaction. `spent`
     /// holds the replaced tokens.
-    async fn keep_login(&self, kept: Kept, spent: Option<Tokens>, epoch: u64) -> Result<Login, LoginError> {
+    async fn keep_login(&self, kept: Kept, spent: Option<TokenSet>, epoch: u64) -> Result<Login, LoginError> {
         let lock = self.lock().await;
         if self.memory().epoch != epoch {
             self.flows.revoke(kept).await;
@@ -150,7 +150,7 @@ impl Inner {
 }
 
 /// Returns the source of a login depending on whether it could be stored.
-pub(super) fn source(saved: Result<(), LoginError>, spent: Option<Tokens>) -> Source {
+pub(super) fn source(saved: Result<(), LoginError>, spent: Option<TokenSet>) -> Source {
     match saved {
         Ok(()) => Source::Issuer,
         Err(error) => {

@@ -16,8 +16,8 @@ pub(super) enum Kind {
 }
 
 /// A single-flight group. Callers join the running task or start a new one.
-pub(super) struct Flights<T> {
-    current: Mutex<Option<Flight<T>>>,
+pub(super) struct SingleFlight<T> {
+    current: Mutex<Option<SharedTask<T>>>,
     work: Work,
 }
 
@@ -28,22 +28,22 @@ pub(super) struct Work(watch::Sender<usize>);
 /// Marks a task as running until dropped.
 pub(super) struct UnderWay(watch::Sender<usize>);
 
-struct Flight<T> {
+struct SharedTask<T> {
     outcome: watch::Receiver<Option<T>>,
     /// Handle of the waiting callers. Dead once no caller waits; `None` for a detached task.
-    seat: Option<Weak<Seat>>,
+    seat: Option<Weak<WaiterGuard>>,
 }
 
 /// A caller that waits for a task.
 pub(super) struct Waiting<T> {
     outcome: watch::Receiver<Option<T>>,
-    _seat: Option<Arc<Seat>>,
+    _seat: Option<Arc<WaiterGuard>>,
 }
 
 /// Shared by all waiting callers. Dropping the last one aborts the task.
-struct Seat(AbortHandle);
+struct WaiterGuard(AbortHandle);
 
-impl<T: Clone + Send + Sync + 'static> Flights<T> {
+impl<T: Clone + Send + Sync + 'static> SingleFlight<T> {
     pub(super) fn new() -> Self {
         Self { current: Mutex::new(None), work: Work::default() }
     }
@@ -51,7 +51,7 @@ impl<T: Clone + Send + Sync + 'static> Flights<T> {
     /// Joins the running task, or starts one.
     pub(super) fn join(&self, kind: Kind, work: impl FnOnce() -> Pending<T>) -> Waiting<T> {
         let mut current = self.current();
-        if let Some(waiting) = current.as_ref().and_then(Flight::board) {
+        if let Some(waiting) = current.as_ref().and_then(SharedTask::board) {
             return waiting;
         }
         let (sender, outcome) = watch::channel(None);
@@ -61,8 +61,8 @@ impl<T: Clone + Send + Sync + 'static> Flights<T> {
             drop(under_way);
             let _ = sender.send(Some(value));
         });
-        let seat = (kind == Kind::Attended).then(|| Arc::new(Seat(task.abort_handle())));
-        *current = Some(Flight { outcome: outcome.clone(), seat: seat.as_ref().map(Arc::downgrade) });
+        let seat = (kind == Kind::Attended).then(|| Arc::new(WaiterGuard(task.abort_handle())));
+        *current = Some(SharedTask { outcome: outcome.clone(), seat: seat.as_ref().map(Arc::downgrade) });
         Waiting { outcome, _seat: seat }
     }
 
@@ -80,7 +80,7 @@ impl<T: Clone + Send + Sync + 'static> Flights<T> {
         self.work.settled().await;
     }
 
-    fn current(&self) -> MutexGuard<'_, Option<Flight<T>>> {
+    fn current(&self) -> MutexGuard<'_, Option<SharedTask<T>>> {
         self.current.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -108,7 +108,7 @@ impl Drop for UnderWay {
     }
 }
 
-impl<T> Flight<T> {
+impl<T> SharedTask<T> {
     fn board(&self) -> Option<Waiting<T>> {
         let seat = match &self.seat {
             Some(seat) => Some(seat.upgrade()?),
@@ -130,7 +130,7 @@ impl<T: Clone> Waiting<T> {
     }
 }
 
-impl Drop for Seat {
+impl Drop for WaiterGuard {
     fn drop(&mut self) {
         self.0.abort();
     }
@@ -145,7 +145,7 @@ mod tests {
     use super::*;
 
     struct Bench {
-        flights: Flights<u32>,
+        flights: SingleFlight<u32>,
         begun: Arc<AtomicU32>,
         ended: Arc<AtomicU32>,
         gate: Arc<Semaphore>,
@@ -154,7 +154,7 @@ mod tests {
     impl Bench {
         fn new() -> Self {
             let counter = || Arc::new(AtomicU32::new(0));
-            Self { flights: Flights::new(), begun: counter(), ended: counter(), gate: Arc::new(Semaphore::new(0)) }
+            Self { flights: SingleFlight::new(), begun: counter(), ended: counter(), gate: Arc::new(Semaphore::new(0)) }
         }
 
         fn join(&self, kind: Kind) -> Waiting<u32> {

@@ -6,52 +6,52 @@ use url::Url;
 use wharf_net::Pending;
 
 use super::AccountOptions;
-use crate::challenge::Challenge;
-use crate::discovery::{self, Discovered, NamedBy};
-use crate::dpop::Nonces;
+use crate::challenge::AuthChallenge;
+use crate::discovery::{self, DiscoveryResult, EndpointSource};
+use crate::dpop::DpopNonces;
 use crate::error::LoginError;
 use crate::fetch::{Outside, shown};
 use crate::login::{self, Attempt};
-use crate::revoke::{self, Revoked};
+use crate::revoke::{self, RevocationOutcome};
 use crate::settings::AuthSettings;
-use crate::token::Tokens;
+use crate::token::TokenSet;
 use crate::vault::Kept;
 use crate::visitor::Visitor;
 
 /// Operations at the authorization server of a server.
-pub(super) trait Flows: Send + Sync {
+pub(super) trait AuthorizationFlows: Send + Sync {
     /// Discovers the current authorization server.
-    fn discover(&self, challenge: Option<Challenge>) -> Pending<Result<Discovered, LoginError>>;
+    fn discover(&self, challenge: Option<AuthChallenge>) -> Pending<Result<DiscoveryResult, LoginError>>;
     /// Logs in. `before` is the last login, whose client is reused at the same issuer.
     fn log_in(
         &self,
         visitor: Option<Arc<dyn Visitor>>,
-        challenge: Option<Challenge>,
+        challenge: Option<AuthChallenge>,
         before: Option<Kept>,
         scope: Option<String>,
     ) -> Pending<Result<Kept, LoginError>>;
     /// Exchanges the refresh token. Members missing in the response keep their previous value (O04).
-    fn renew(&self, kept: Kept) -> Pending<Result<Tokens, LoginError>>;
+    fn renew(&self, kept: Kept) -> Pending<Result<TokenSet, LoginError>>;
     /// Revokes tokens, as far as possible.
-    fn revoke(&self, kept: Kept) -> Pending<Revoked>;
+    fn revoke(&self, kept: Kept) -> Pending<RevocationOutcome>;
 }
 
 /// The implementation over the network.
-pub(super) struct Online {
+pub(super) struct NetworkFlows {
     server: String,
     url: Url,
     settings: AuthSettings,
     outside: Outside,
-    nonces: Nonces,
+    nonces: DpopNonces,
     now: Arc<dyn Fn() -> u64 + Send + Sync>,
 }
 
-impl Online {
+impl NetworkFlows {
     pub(super) fn new(options: &AccountOptions) -> Arc<Self> {
         let outside = Outside::new(&options.url, options.net.clone());
         let AccountOptions { key, url, settings, now, .. } = options;
         let (url, settings, now) = (url.clone(), settings.clone(), now.clone());
-        Arc::new(Self { server: key.server.clone(), url, settings, outside, nonces: Nonces::default(), now })
+        Arc::new(Self { server: key.server.clone(), url, settings, outside, nonces: DpopNonces::default(), now })
     }
 
     fn attempt(&self) -> Attempt<'_> {
@@ -67,11 +67,11 @@ impl Online {
 
     /// Completes a challenge with the metadata URL that the server sends to unauthenticated requests. Without a
     /// challenge, requests one.
-    async fn whole(&self, challenge: Option<Challenge>) -> Option<Challenge> {
+    async fn whole(&self, challenge: Option<AuthChallenge>) -> Option<AuthChallenge> {
         match challenge {
             Some(challenge) if challenge.resource_metadata.is_none() => {
                 let resource_metadata = self.outside.challenge().await.and_then(|said| said.resource_metadata);
-                Some(Challenge { resource_metadata, ..challenge })
+                Some(AuthChallenge { resource_metadata, ..challenge })
             }
             Some(challenge) => Some(challenge),
             None => self.outside.challenge().await,
@@ -80,13 +80,13 @@ impl Online {
 
     /// Rejects an apparent move of the issuer that is only due to missing metadata. Otherwise a client would be
     /// registered at default endpoints while the metadata are temporarily unavailable.
-    async fn check_described(&self, challenge: Option<&Challenge>, before: &Kept) -> Result<(), LoginError> {
+    async fn check_described(&self, challenge: Option<&AuthChallenge>, before: &Kept) -> Result<(), LoginError> {
         let origin = self.url.origin().ascii_serialization();
         if before.issuer.is_empty() || before.issuer == origin {
             return Ok(());
         }
         let found = discovery::discover(&self.outside, &self.url, challenge, &self.settings).await?;
-        if found.server.named != NamedBy::Presumed || found.server.issuer == before.issuer {
+        if found.server.named != EndpointSource::Presumed || found.server.issuer == before.issuer {
             return Ok(());
         }
         let issuer = shown(&before.issuer);
@@ -96,8 +96,8 @@ impl Online {
     }
 }
 
-impl Flows for Arc<Online> {
-    fn discover(&self, challenge: Option<Challenge>) -> Pending<Result<Discovered, LoginError>> {
+impl AuthorizationFlows for Arc<NetworkFlows> {
+    fn discover(&self, challenge: Option<AuthChallenge>) -> Pending<Result<DiscoveryResult, LoginError>> {
         let online = self.clone();
         Box::pin(async move {
             let challenge = match challenge {
@@ -111,7 +111,7 @@ impl Flows for Arc<Online> {
     fn log_in(
         &self,
         visitor: Option<Arc<dyn Visitor>>,
-        challenge: Option<Challenge>,
+        challenge: Option<AuthChallenge>,
         before: Option<Kept>,
         scope: Option<String>,
     ) -> Pending<Result<Kept, LoginError>> {
@@ -125,12 +125,12 @@ impl Flows for Arc<Online> {
         })
     }
 
-    fn renew(&self, kept: Kept) -> Pending<Result<Tokens, LoginError>> {
+    fn renew(&self, kept: Kept) -> Pending<Result<TokenSet, LoginError>> {
         let online = self.clone();
         Box::pin(async move { login::renew(&online.attempt(), &kept).await })
     }
 
-    fn revoke(&self, kept: Kept) -> Pending<Revoked> {
+    fn revoke(&self, kept: Kept) -> Pending<RevocationOutcome> {
         let online = self.clone();
         Box::pin(async move { revoke::revoke(&online.attempt(), &kept).await })
     }

@@ -6,11 +6,11 @@ use std::time::Duration;
 use tokio::time::Instant;
 use url::Url;
 
-use super::flight::{Flights, Work};
-use super::flows::Flows;
+use super::flight::{SingleFlight, Work};
+use super::flows::AuthorizationFlows;
 use super::memory::{Memory, Source};
 use crate::discovery::is_of;
-use crate::dpop::Nonces;
+use crate::dpop::DpopNonces;
 use crate::error::LoginError;
 use crate::login::Login;
 use crate::vault::{AccountKey, Kept, Vault, VaultError};
@@ -26,7 +26,7 @@ pub(super) struct Inner {
     pub(super) key: AccountKey,
     pub(super) url: Url,
     pub(super) vault: Arc<dyn Vault>,
-    pub(super) flows: Arc<dyn Flows>,
+    pub(super) flows: Arc<dyn AuthorizationFlows>,
     pub(super) visitor: Option<Arc<dyn Visitor>>,
     /// Tokens are requested without a user.
     pub(super) is_unattended: bool,
@@ -35,11 +35,11 @@ pub(super) struct Inner {
     pub(super) now: Arc<dyn Fn() -> u64 + Send + Sync>,
     pub(super) memory: Mutex<Memory>,
     /// DPoP nonces of the server.
-    pub(super) nonces: Nonces,
-    pub(super) renewals: Flights<Result<(), LoginError>>,
-    pub(super) repairs: Flights<Result<(), LoginError>>,
-    pub(super) step_ups: Flights<Result<(), LoginError>>,
-    pub(super) logins: Flights<Result<Login, LoginError>>,
+    pub(super) nonces: DpopNonces,
+    pub(super) renewals: SingleFlight<Result<(), LoginError>>,
+    pub(super) repairs: SingleFlight<Result<(), LoginError>>,
+    pub(super) step_ups: SingleFlight<Result<(), LoginError>>,
+    pub(super) logins: SingleFlight<Result<Login, LoginError>>,
     /// Logins being stored or deleted, independent of waiting callers.
     pub(super) keeping: Work,
 }

@@ -7,11 +7,11 @@ use std::time::Duration;
 use tokio::time::Instant;
 
 use super::carrying::can_be_shown;
-use crate::challenge::Challenge;
+use crate::challenge::AuthChallenge;
 use crate::dpop::DpopKey;
 use crate::error::LoginError;
 use crate::scope;
-use crate::token::Tokens;
+use crate::token::TokenSet;
 use crate::vault::Kept;
 
 /// Time before expiry at which tokens are renewed, in milliseconds. Short-lived tokens are renewed at half their
@@ -30,7 +30,7 @@ const LONGEST_PAUSE: Duration = Duration::from_secs(60);
 /// In-memory state of an account.
 #[derive(Default)]
 pub(super) struct Memory {
-    knowledge: Knowledge,
+    knowledge: LoginCache,
     /// Number of the current credentials. Incremented on every change.
     serial: u64,
     /// Number of logouts. Results of operations started before a logout are discarded.
@@ -41,16 +41,16 @@ pub(super) struct Memory {
     /// Serial of the last rejection counted.
     struck: Option<u64>,
     nonces: u32,
-    pause: Option<Pause>,
+    pause: Option<RenewalBackoff>,
     step_ups: VecDeque<Instant>,
     /// Additional scopes that the server has demanded since the last login.
     wanted: Option<String>,
     /// The server's last challenge.
-    pub(super) challenge: Option<Challenge>,
+    pub(super) challenge: Option<AuthChallenge>,
 }
 
 #[derive(Default)]
-enum Knowledge {
+enum LoginCache {
     #[default]
     Unread,
     Nothing,
@@ -74,11 +74,11 @@ pub(super) enum Source {
     /// Just received from the authorization server, and stored.
     Issuer,
     /// Received from the authorization server but not stored. Holds the spent tokens that the vault still has.
-    Unkept(Option<Tokens>),
+    Unkept(Option<TokenSet>),
 }
 
 /// Backoff after a failed renewal.
-struct Pause {
+struct RenewalBackoff {
     length: Duration,
     until: Instant,
     error: LoginError,
@@ -107,9 +107,9 @@ pub(super) enum Start {
 impl Memory {
     pub(super) fn look(&self, now: u64, is_unattended: bool) -> Look {
         match &self.knowledge {
-            Knowledge::Unread => Look::Unread,
-            Knowledge::Nothing => Look::Nothing,
-            Knowledge::Held(held) => match &held.kept.tokens {
+            LoginCache::Unread => Look::Unread,
+            LoginCache::Nothing => Look::Nothing,
+            LoginCache::Held(held) => match &held.kept.tokens {
                 None => Look::Nothing,
                 Some(tokens) if is_due(&held.kept, now) && (is_unattended || tokens.refresh.is_some()) => {
                     Look::Due(held.clone())
@@ -121,7 +121,7 @@ impl Memory {
     }
 
     pub(super) fn held(&self) -> Option<Arc<Held>> {
-        if let Knowledge::Held(held) = &self.knowledge { Some(held.clone()) } else { None }
+        if let LoginCache::Held(held) = &self.knowledge { Some(held.clone()) } else { None }
     }
 
     /// Returns the serial of the current credentials, if any.
@@ -130,7 +130,7 @@ impl Memory {
     }
 
     pub(super) fn is_unread(&self) -> bool {
-        matches!(self.knowledge, Knowledge::Unread)
+        matches!(self.knowledge, LoginCache::Unread)
     }
 
     /// Reports whether a rejection is about outdated credentials.
@@ -142,12 +142,12 @@ impl Memory {
         self.serial += 1;
         self.is_proven = false;
         let key = kept.dpop_key.as_ref().and_then(|key| DpopKey::load(key).ok()).map(Arc::new);
-        self.knowledge = Knowledge::Held(Arc::new(Held { kept, serial: self.serial, key, source }));
+        self.knowledge = LoginCache::Held(Arc::new(Held { kept, serial: self.serial, key, source }));
     }
 
     /// Records that no login is stored.
     pub(super) fn hold_nothing(&mut self) {
-        self.knowledge = Knowledge::Nothing;
+        self.knowledge = LoginCache::Nothing;
     }
 
     /// Clears the state for a logout. Returns the new epoch.
@@ -231,7 +231,7 @@ impl Memory {
 
     /// Switches to another nonce under a new serial. Returns `false` if there is no key or the nonce limit is reached.
     pub(super) fn take_nonce(&mut self) -> bool {
-        let Knowledge::Held(held) = &self.knowledge else { return false };
+        let LoginCache::Held(held) = &self.knowledge else { return false };
         if held.key.is_none() || self.nonces >= MOST_NONCES {
             return false;
         }
@@ -240,7 +240,7 @@ impl Memory {
         self.struck = self.struck.map(|struck| if struck == held.serial { self.serial } else { struck });
         let Held { kept, key, source, .. } = &**held;
         let (kept, key, source) = (kept.clone(), key.clone(), source.clone());
-        self.knowledge = Knowledge::Held(Arc::new(Held { kept, serial: self.serial, key, source }));
+        self.knowledge = LoginCache::Held(Arc::new(Held { kept, serial: self.serial, key, source }));
         true
     }
 
@@ -263,7 +263,7 @@ impl Memory {
     pub(super) fn pause(&mut self, error: LoginError, now: Instant) {
         let doubled = self.pause.as_ref().map(|pause| (pause.length * 2).min(LONGEST_PAUSE));
         let length = doubled.unwrap_or(SHORTEST_PAUSE);
-        self.pause = Some(Pause { length, until: now + length, error });
+        self.pause = Some(RenewalBackoff { length, until: now + length, error });
     }
 
     pub(super) fn resume(&mut self) {
@@ -312,7 +312,7 @@ fn is_renewable(kept: &Kept) -> bool {
 }
 
 /// Reports whether tokens have expired.
-pub(super) fn has_ended(tokens: &Tokens, now: u64) -> bool {
+pub(super) fn has_ended(tokens: &TokenSet, now: u64) -> bool {
     tokens.expires_at.is_some_and(|end| now >= end)
 }
 

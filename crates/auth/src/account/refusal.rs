@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use tokio::time::{Instant, timeout};
-use wharf_net::{NotAuthorized, Pending, Refusal, Remedy};
+use wharf_net::{AuthRecovery, NotAuthorized, Pending, Refusal};
 use wharf_spec::Untrusted;
 
 use super::carrying::is_confidential;
@@ -12,8 +12,8 @@ use super::flight::Kind;
 use super::inner::Inner;
 use super::memory::is_hopeless;
 use super::renewal::PATIENCE;
-use crate::challenge::Challenge;
-use crate::discovery::{Discovered, NamedBy};
+use crate::challenge::AuthChallenge;
+use crate::discovery::{DiscoveryResult, EndpointSource};
 use crate::error::{LoginError, TokenError};
 use crate::scope;
 use crate::vault::{Kept, VaultError};
@@ -27,21 +27,21 @@ impl Inner {
     /// # Cancel safety
     /// If this is dropped, a login without other waiting callers is cancelled. A renewal continues.
     pub(super) async fn refused(self: Arc<Self>, refusal: Refusal) -> Result<(), NotAuthorized> {
-        let challenges = Challenge::all(&refusal.headers);
+        let challenges = AuthChallenge::all(&refusal.headers);
         let wants_more = challenges.iter().find(|challenge| says(challenge, "insufficient_scope"));
         let mended = match (refusal.status, wants_more) {
             _ if !is_confidential(&self.url) => Err(LoginError::Unsafe("tokens are sent over https only".to_owned())),
             (403, Some(challenge)) => self.step_up(refusal.serial, challenge.clone()).await,
             (403, None) => return Err(forbidden()),
             _ if self.takes_nonce(&refusal, &challenges) => Ok(()),
-            _ => self.turned_away(refusal.serial, Challenge::best(challenges)).await,
+            _ => self.turned_away(refusal.serial, AuthChallenge::best(challenges)).await,
         };
         mended.map_err(not_authorized)
     }
 
     /// Reports whether the server only demands another DPoP nonce and has sent it. The nonce was stored with the
     /// response.
-    fn takes_nonce(&self, refusal: &Refusal, challenges: &[Challenge]) -> bool {
+    fn takes_nonce(&self, refusal: &Refusal, challenges: &[AuthChallenge]) -> bool {
         if !challenges.iter().any(|challenge| says(challenge, "use_dpop_nonce")) {
             return false;
         }
@@ -53,7 +53,7 @@ impl Inner {
     async fn turned_away(
         self: &Arc<Self>,
         serial: Option<u64>,
-        challenge: Option<Challenge>,
+        challenge: Option<AuthChallenge>,
     ) -> Result<(), LoginError> {
         if self.memory().is_stale(serial) {
             return Ok(());
@@ -69,7 +69,7 @@ impl Inner {
     }
 
     /// Tries, in this order: tokens stored by another process, a renewal, a login.
-    async fn repair(self: &Arc<Self>, serial: Option<u64>, challenge: Option<Challenge>) -> Result<(), LoginError> {
+    async fn repair(self: &Arc<Self>, serial: Option<u64>, challenge: Option<AuthChallenge>) -> Result<(), LoginError> {
         let damage = match self.catch_up(serial).await {
             Ok(true) => return Ok(()),
             Ok(false) => None,
@@ -117,7 +117,7 @@ impl Inner {
 
     /// Returns the login that is usable at the issuer the server names now. If the issuer has changed, the old
     /// credentials are neither sent to the new issuer nor renewed at the old one.
-    async fn known(&self, challenge: Option<&Challenge>) -> Result<Known, LoginError> {
+    async fn known(&self, challenge: Option<&AuthChallenge>) -> Result<Known, LoginError> {
         let Some(held) = self.memory().held() else { return Ok(Known::default()) };
         let refresh = held.kept.tokens.as_ref().and_then(|tokens| tokens.refresh.as_ref());
         let renewable = refresh.map(|_| held.serial);
@@ -128,7 +128,7 @@ impl Inner {
             // The current issuer is still listed.
             Ok(found) if found.issuers.contains(&held.kept.issuer) => held.kept.issuer.clone(),
             // Without metadata there is no evidence of a new issuer.
-            Ok(found) if found.server.named == NamedBy::Presumed => held.kept.issuer.clone(),
+            Ok(found) if found.server.named == EndpointSource::Presumed => held.kept.issuer.clone(),
             Ok(found) => found.server.issuer,
             Err(error @ (LoginError::WrongResource { .. } | LoginError::Unsafe(_))) => return Err(error),
             // A refresh token may always be sent to its own issuer.
@@ -143,13 +143,13 @@ impl Inner {
     }
 
     /// Discovers the issuer that the server names now. The timeout leaves time for a renewal.
-    async fn named_now(&self, challenge: Option<&Challenge>) -> Result<Discovered, LoginError> {
+    async fn named_now(&self, challenge: Option<&AuthChallenge>) -> Result<DiscoveryResult, LoginError> {
         let found = timeout(PATIENCE / 2, self.flows.discover(challenge.cloned())).await;
         found.unwrap_or_else(|_| Err(LoginError::Unreachable("the server does not say where to log in".to_owned())))
     }
 
     /// Requests the previous scopes and the missing ones.
-    async fn step_up(self: &Arc<Self>, serial: Option<u64>, challenge: Challenge) -> Result<(), LoginError> {
+    async fn step_up(self: &Arc<Self>, serial: Option<u64>, challenge: AuthChallenge) -> Result<(), LoginError> {
         if self.memory().is_stale(serial) {
             return Ok(());
         }
@@ -161,7 +161,7 @@ impl Inner {
         waiting.outcome().await.unwrap_or_else(|| Err(LoginError::Unreachable("it broke off".to_owned())))
     }
 
-    async fn ask_for_more(self: &Arc<Self>, serial: Option<u64>, challenge: Challenge) -> Result<(), LoginError> {
+    async fn ask_for_more(self: &Arc<Self>, serial: Option<u64>, challenge: AuthChallenge) -> Result<(), LoginError> {
         if self.catch_up(serial).await? {
             return Ok(());
         }
@@ -193,26 +193,26 @@ struct Known {
     before: Option<Kept>,
 }
 
-fn says(challenge: &Challenge, error: &str) -> bool {
+fn says(challenge: &AuthChallenge, error: &str) -> bool {
     challenge.error.as_deref() == Some(error)
 }
 
 fn forbidden() -> NotAuthorized {
     let reason = "the server does not allow it, and says nothing that a login could change".to_owned();
-    NotAuthorized { remedy: Remedy::Reading, reason }
+    NotAuthorized { remedy: AuthRecovery::Reading, reason }
 }
 
 /// Converts a login error, and determines the way to recover.
 pub(super) fn not_authorized(error: LoginError) -> NotAuthorized {
     let remedy = match &error {
-        LoginError::Needed { scope: Some(scope) } => Remedy::Scope(scope.clone()),
+        LoginError::Needed { scope: Some(scope) } => AuthRecovery::Scope(scope.clone()),
         LoginError::Needed { scope: None }
         | LoginError::Denied(_)
         | LoginError::Visit(_)
         | LoginError::Token(TokenError::Refused { .. })
-        | LoginError::Vault(VaultError::Damaged { .. } | VaultError::Elsewhere { .. }) => Remedy::Login,
-        error if error.is_passing() => Remedy::Waiting,
-        _ => Remedy::Reading,
+        | LoginError::Vault(VaultError::Damaged { .. } | VaultError::Elsewhere { .. }) => AuthRecovery::Login,
+        error if error.is_passing() => AuthRecovery::Waiting,
+        _ => AuthRecovery::Reading,
     };
     NotAuthorized { remedy, reason: error.to_string() }
 }

@@ -10,9 +10,9 @@ use super::entry::source;
 use super::flight::Kind;
 use super::inner::Inner;
 use super::memory::{Held, Memory, Source, Start};
-use crate::discovery::NamedBy;
+use crate::discovery::EndpointSource;
 use crate::error::{LoginError, TokenError};
-use crate::token::Tokens;
+use crate::token::TokenSet;
 use crate::vault::Kept;
 
 /// Timeout of a request for a renewal.
@@ -78,7 +78,7 @@ impl Inner {
         }
         let found = self.flows.discover(None).await?;
         let is_other = !kept.issuer.is_empty() && kept.issuer != found.server.issuer;
-        if is_other || found.server.named == NamedBy::Presumed {
+        if is_other || found.server.named == EndpointSource::Presumed {
             return Err(LoginError::Needed { scope: None });
         }
         Ok(Kept {
@@ -92,13 +92,13 @@ impl Inner {
     }
 
     /// Revokes tokens that were renewed during a logout.
-    async fn give_back(&self, before: Kept, tokens: Tokens, epoch: u64) -> Result<(), LoginError> {
+    async fn give_back(&self, before: Kept, tokens: TokenSet, epoch: u64) -> Result<(), LoginError> {
         self.flows.revoke(Kept { tokens: Some(tokens), ..before }).await;
         self.nothing_left(epoch)
     }
 
     /// Stores renewed tokens before using them. Revokes them if the user has logged out in between.
-    async fn keep_renewed(&self, before: Kept, tokens: Tokens, epoch: u64) -> Result<(), LoginError> {
+    async fn keep_renewed(&self, before: Kept, tokens: TokenSet, epoch: u64) -> Result<(), LoginError> {
         let spent = before.tokens.clone();
         let kept = Kept { tokens: Some(tokens), renewed_at: (self.now)(), last_error: None, ..before };
         let source = source(self.save(kept.clone()).await, spent);

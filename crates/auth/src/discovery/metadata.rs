@@ -4,8 +4,8 @@ use serde_json::Value;
 use url::Url;
 
 use super::document::{is_true, text, words};
-use super::tried::Tried;
-use super::{NamedBy, ServerMetadata, addresses};
+use super::tried::DiscoveryAttempts;
+use super::{AuthServerMetadata, EndpointSource, addresses};
 use crate::error::LoginError;
 use crate::fetch::Outside;
 
@@ -14,7 +14,11 @@ const MOST_ISSUERS: usize = 5;
 
 /// Returns the first of these authorization servers with usable metadata. If one is temporarily unavailable, this fails
 /// instead of trying the next: the next is another issuer, and would be used from then on.
-pub async fn of_any(outside: &Outside, issuers: &[String], tried: &mut Tried) -> Result<ServerMetadata, LoginError> {
+pub async fn of_any(
+    outside: &Outside,
+    issuers: &[String],
+    tried: &mut DiscoveryAttempts,
+) -> Result<AuthServerMetadata, LoginError> {
     tried.begin_anew();
     for issuer in issuers.iter().take(MOST_ISSUERS) {
         match addresses::of_issuer(issuer) {
@@ -31,7 +35,11 @@ pub async fn of_any(outside: &Outside, issuers: &[String], tried: &mut Tried) ->
 
 /// Returns the authorization server at the server's own origin, the default of 2025-03-26: with its metadata, or with
 /// the default paths if it has none.
-pub async fn at_origin(outside: &Outside, server: &Url, tried: &mut Tried) -> Result<ServerMetadata, LoginError> {
+pub async fn at_origin(
+    outside: &Outside,
+    server: &Url,
+    tried: &mut DiscoveryAttempts,
+) -> Result<AuthServerMetadata, LoginError> {
     let origin = addresses::origin(server);
     let addresses = addresses::of_issuer(&origin).map_err(|flaw| LoginError::Unsafe(format!("`{origin}`: {flaw}")))?;
     // No issuer identifier was given, so both spellings of an origin are accepted.
@@ -46,7 +54,12 @@ pub async fn at_origin(outside: &Outside, server: &Url, tried: &mut Tried) -> Re
 }
 
 /// Returns the first metadata at these URLs whose issuer is one of `names`, byte by byte.
-async fn at_any(outside: &Outside, addresses: &[String], names: &[&str], tried: &mut Tried) -> Option<ServerMetadata> {
+async fn at_any(
+    outside: &Outside,
+    addresses: &[String],
+    names: &[&str],
+    tried: &mut DiscoveryAttempts,
+) -> Option<AuthServerMetadata> {
     for address in addresses {
         let Some(document) = tried.document(outside, address).await else { continue };
         match text(&document, "issuer") {
@@ -58,8 +71,8 @@ async fn at_any(outside: &Outside, addresses: &[String], names: &[&str], tried: 
     None
 }
 
-fn read(document: &Value, issuer: String) -> ServerMetadata {
-    ServerMetadata {
+fn read(document: &Value, issuer: String) -> AuthServerMetadata {
+    AuthServerMetadata {
         issuer,
         authorization_endpoint: text(document, "authorization_endpoint"),
         token_endpoint: text(document, "token_endpoint"),
@@ -72,20 +85,20 @@ fn read(document: &Value, issuer: String) -> ServerMetadata {
         names_itself: is_true(document, "authorization_response_iss_parameter_supported"),
         dpop_algorithms: words(document, "dpop_signing_alg_values_supported"),
         takes_s256: words(document, "code_challenge_methods_supported").iter().any(|method| method == "S256"),
-        named: NamedBy::Metadata,
+        named: EndpointSource::Metadata,
         is_guessed: false,
     }
 }
 
 /// Returns the default endpoints of 2025-03-26 (authorization, 2.3.3).
-fn presumed(origin: String) -> ServerMetadata {
-    ServerMetadata {
+fn presumed(origin: String) -> AuthServerMetadata {
+    AuthServerMetadata {
         authorization_endpoint: Some(format!("{origin}/authorize")),
         token_endpoint: Some(format!("{origin}/token")),
         registration_endpoint: Some(format!("{origin}/register")),
         issuer: origin,
-        named: NamedBy::Presumed,
+        named: EndpointSource::Presumed,
         is_guessed: true,
-        ..ServerMetadata::default()
+        ..AuthServerMetadata::default()
     }
 }

@@ -12,18 +12,18 @@ mod tried;
 
 use url::Url;
 
-use crate::challenge::Challenge;
+use crate::challenge::AuthChallenge;
 use crate::error::LoginError;
 use crate::fetch::{Outside, checked, shown};
 use crate::settings::{AuthSettings, Grant};
 use resource::Description;
 pub(crate) use resource::is_of;
+use tried::DiscoveryAttempts;
 pub(crate) use tried::INSTEAD;
-use tried::Tried;
 
 /// Discovered facts about a server and its authorization server.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Discovered {
+pub struct DiscoveryResult {
     /// Resource identifier of the server, as in its metadata. Tokens are requested for it. If the server has no
     /// metadata, this is the server's URL when the user configured the authorization server, else absent (2025-03-26).
     pub resource: Option<String>,
@@ -34,12 +34,12 @@ pub struct Discovered {
     /// Issuers that the server's metadata list, as written. Empty if the user configured the issuer.
     pub issuers: Vec<String>,
     /// The authorization server to use.
-    pub server: ServerMetadata,
+    pub server: AuthServerMetadata,
 }
 
 /// Metadata of an authorization server.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct ServerMetadata {
+pub struct AuthServerMetadata {
     /// Issuer identifier, compared byte by byte.
     pub issuer: String,
     /// URL of the login page.
@@ -65,14 +65,14 @@ pub struct ServerMetadata {
     /// PKCE with S256 is known to be supported.
     pub takes_s256: bool,
     /// Source of the endpoints.
-    pub named: NamedBy,
+    pub named: EndpointSource,
     /// The issuer identifier is derived, neither configured nor from metadata.
     pub is_guessed: bool,
 }
 
 /// Source of an authorization server's endpoints.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub enum NamedBy {
+pub enum EndpointSource {
     /// Its own metadata.
     #[default]
     Metadata,
@@ -86,10 +86,10 @@ pub enum NamedBy {
 pub(crate) async fn discover(
     outside: &Outside,
     server: &Url,
-    challenge: Option<&Challenge>,
+    challenge: Option<&AuthChallenge>,
     settings: &AuthSettings,
-) -> Result<Discovered, LoginError> {
-    let mut tried = Tried::default();
+) -> Result<DiscoveryResult, LoginError> {
+    let mut tried = DiscoveryAttempts::default();
     let description = resource::description(outside, server, challenge, &mut tried).await;
     let (description, found) = match (owners_own(settings), description) {
         // Missing metadata are tolerated here. Metadata of another server, and a server that is temporarily
@@ -114,17 +114,22 @@ pub(crate) async fn discover(
 
 /// Returns the authorization server if the settings describe it completely. Without a configured issuer, the origin of
 /// the token endpoint serves as its identifier.
-fn owners_own(settings: &AuthSettings) -> Option<ServerMetadata> {
+fn owners_own(settings: &AuthSettings) -> Option<AuthServerMetadata> {
     let token = settings.token_url.as_ref()?;
     let begins = settings.authorization_url.is_some() || settings.device_url.is_some();
     let origin = || Url::parse(token).map(|url| url.origin().ascii_serialization()).unwrap_or_default();
     let (issuer, is_guessed) = (settings.issuer.clone().unwrap_or_else(origin), settings.issuer.is_none());
     let enough = begins || settings.grant != Grant::Person;
-    enough.then(|| ServerMetadata { issuer, named: NamedBy::Owner, is_guessed, ..ServerMetadata::default() })
+    enough.then(|| AuthServerMetadata {
+        issuer,
+        named: EndpointSource::Owner,
+        is_guessed,
+        ..AuthServerMetadata::default()
+    })
 }
 
 /// Overrides discovered endpoints with configured ones.
-fn with_settings(mut found: ServerMetadata, settings: &AuthSettings) -> ServerMetadata {
+fn with_settings(mut found: AuthServerMetadata, settings: &AuthSettings) -> AuthServerMetadata {
     for (place, given) in [
         (&mut found.authorization_endpoint, &settings.authorization_url),
         (&mut found.token_endpoint, &settings.token_url),
@@ -140,7 +145,7 @@ fn with_settings(mut found: ServerMetadata, settings: &AuthSettings) -> ServerMe
 
 /// Rejects an authorization server at which a login would fail or be insecure: without required endpoints, without PKCE
 /// with S256, or with unsafe endpoint URLs.
-fn check_usable(found: &ServerMetadata, settings: &AuthSettings) -> Result<(), LoginError> {
+fn check_usable(found: &AuthServerMetadata, settings: &AuthSettings) -> Result<(), LoginError> {
     let issuer = shown(&found.issuer);
     let begins = found.authorization_endpoint.is_some() || found.device_authorization_endpoint.is_some();
     let missing = match (&found.token_endpoint, &settings.grant) {
@@ -155,7 +160,7 @@ fn check_usable(found: &ServerMetadata, settings: &AuthSettings) -> Result<(), L
         checked(endpoint).map_err(|flaw| LoginError::Unsafe(format!("`{}`: {flaw}", shown(endpoint))))?;
     }
     let sends_code = settings.grant == Grant::Person && found.authorization_endpoint.is_some();
-    if sends_code && found.named == NamedBy::Metadata && !found.takes_s256 {
+    if sends_code && found.named == EndpointSource::Metadata && !found.takes_s256 {
         let lacks =
             format!("`{issuer}` does not say that it knows PKCE with S256, without which a login can be stolen");
         return Err(LoginError::Unsafe(lacks));
@@ -165,7 +170,7 @@ fn check_usable(found: &ServerMetadata, settings: &AuthSettings) -> Result<(), L
 
 /// Rejects a discovered token endpoint that has another origin than a configured login page. Otherwise the
 /// authorization code and the client credentials would go to a third party (RFC 9700, 4.4).
-fn check_paired(found: &ServerMetadata, settings: &AuthSettings) -> Result<(), LoginError> {
+fn check_paired(found: &AuthServerMetadata, settings: &AuthSettings) -> Result<(), LoginError> {
     if settings.token_url.is_some() || settings.grant != Grant::Person {
         return Ok(());
     }
@@ -185,17 +190,17 @@ fn check_paired(found: &ServerMetadata, settings: &AuthSettings) -> Result<(), L
 fn discovered(
     dialled: &Url,
     description: Option<Description>,
-    server: ServerMetadata,
+    server: AuthServerMetadata,
     settings: &AuthSettings,
-) -> Discovered {
-    let is_owners = server.named == NamedBy::Owner;
+) -> DiscoveryResult {
+    let is_owners = server.named == EndpointSource::Owner;
     let Some(description) = description else {
         let resource = is_owners.then(|| addresses::name(dialled));
-        return Discovered { resource, scopes: Vec::new(), needs_dpop: false, issuers: Vec::new(), server };
+        return DiscoveryResult { resource, scopes: Vec::new(), needs_dpop: false, issuers: Vec::new(), server };
     };
     let Description { resource, mut issuers, scopes, needs_dpop } = description;
     if is_owners || settings.issuer.is_some() {
         issuers.clear();
     }
-    Discovered { resource: Some(resource), scopes, needs_dpop, issuers, server }
+    DiscoveryResult { resource: Some(resource), scopes, needs_dpop, issuers, server }
 }

@@ -6,8 +6,8 @@ use wharf_spec::{Untrusted, shown_url};
 
 use super::addresses;
 use super::document::{is_true, text, words};
-use super::tried::Tried;
-use crate::challenge::Challenge;
+use super::tried::DiscoveryAttempts;
+use crate::challenge::AuthChallenge;
 use crate::error::LoginError;
 use crate::fetch::Outside;
 
@@ -26,8 +26,8 @@ pub struct Description {
 pub async fn description(
     outside: &Outside,
     server: &Url,
-    challenge: Option<&Challenge>,
-    tried: &mut Tried,
+    challenge: Option<&AuthChallenge>,
+    tried: &mut DiscoveryAttempts,
 ) -> Result<Option<Description>, LoginError> {
     if let Some(address) = challenge.and_then(|challenge| challenge.resource_metadata.as_ref()) {
         let found = description_at(outside, server, address, tried).await?;
@@ -46,7 +46,7 @@ async fn description_at(
     outside: &Outside,
     server: &Url,
     address: &str,
-    tried: &mut Tried,
+    tried: &mut DiscoveryAttempts,
 ) -> Result<Option<Description>, LoginError> {
     let Some(document) = tried.document(outside, address).await else { return Ok(None) };
     let Some(resource) = text(&document, "resource") else {

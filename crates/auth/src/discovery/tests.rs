@@ -40,12 +40,12 @@ impl World {
         })
     }
 
-    async fn discover(&self) -> Result<Discovered, LoginError> {
+    async fn discover(&self) -> Result<DiscoveryResult, LoginError> {
         self.discover_at(None).await
     }
 
-    async fn discover_at(&self, resource_metadata: Option<String>) -> Result<Discovered, LoginError> {
-        let challenge = Challenge { scheme: Scheme::Bearer, resource_metadata, scope: None, error: None };
+    async fn discover_at(&self, resource_metadata: Option<String>) -> Result<DiscoveryResult, LoginError> {
+        let challenge = AuthChallenge { scheme: Scheme::Bearer, resource_metadata, scope: None, error: None };
         let server = Url::parse(&format!("{}/mcp", self.server.origin())).unwrap();
         let outside = Outside::new(&server, NetOptions::default());
         discover(&outside, &server, Some(&challenge), &self.settings).await
@@ -188,7 +188,7 @@ async fn an_authorization_server_is_read_whole() {
     description["dpop_bound_access_tokens_required"] = true.into();
     world.server.describes(OF_PATH, &description);
     let found = world.discover().await.unwrap();
-    let expected = ServerMetadata {
+    let expected = AuthServerMetadata {
         issuer: origin.clone(),
         authorization_endpoint: Some(format!("{origin}/authorize")),
         token_endpoint: Some(format!("{origin}/token")),
@@ -201,7 +201,7 @@ async fn an_authorization_server_is_read_whole() {
         names_itself: true,
         dpop_algorithms: vec!["ES256".to_owned()],
         takes_s256: true,
-        named: NamedBy::Metadata,
+        named: EndpointSource::Metadata,
         is_guessed: false,
     };
     assert_eq!((found.server, found.needs_dpop), (expected, true));
@@ -215,7 +215,7 @@ async fn without_a_description_the_servers_own_origin_is_asked() {
     for issuer in [origin.clone(), format!("{origin}/")] {
         world.server.describes(OF_PROVIDER, &metadata(&issuer));
         let found = world.discover().await.unwrap();
-        assert_eq!((found.resource, found.server.issuer, found.server.named), (None, issuer, NamedBy::Metadata));
+        assert_eq!((found.resource, found.server.issuer, found.server.named), (None, issuer, EndpointSource::Metadata));
     }
     assert_eq!(world.server.lines(), [gets(&places), gets(&places)].concat());
 
@@ -230,14 +230,14 @@ async fn where_nothing_is_described_the_endpoints_of_2025_03_26_are_presumed() {
     let origin = world.server.origin();
     let found = world.discover().await.unwrap();
     assert_eq!((found.resource, found.scopes), (None, Vec::new()));
-    let expected = ServerMetadata {
+    let expected = AuthServerMetadata {
         issuer: origin.clone(),
         authorization_endpoint: Some(format!("{origin}/authorize")),
         token_endpoint: Some(format!("{origin}/token")),
         registration_endpoint: Some(format!("{origin}/register")),
-        named: NamedBy::Presumed,
+        named: EndpointSource::Presumed,
         is_guessed: true,
-        ..ServerMetadata::default()
+        ..AuthServerMetadata::default()
     };
     assert_eq!(found.server, expected);
 }
@@ -261,13 +261,13 @@ async fn what_the_owner_says_needs_no_authorization_server_to_be_asked() {
     let mut world = World::new();
     world.settings.authorization_url = Some("https://as.example/login".to_owned());
     world.settings.token_url = Some("https://as.example:8443/t/token".to_owned());
-    let mut expected = ServerMetadata {
+    let mut expected = AuthServerMetadata {
         issuer: "https://as.example:8443".to_owned(),
         authorization_endpoint: world.settings.authorization_url.clone(),
         token_endpoint: world.settings.token_url.clone(),
-        named: NamedBy::Owner,
+        named: EndpointSource::Owner,
         is_guessed: true,
-        ..ServerMetadata::default()
+        ..AuthServerMetadata::default()
     };
     let mut bare = world.description();
     bare["resource"] = world.server.origin().into();
@@ -314,7 +314,7 @@ async fn t41_a_page_of_the_owners_goes_with_no_token_endpoint_of_somebody_elses(
             let error = world.discover().await.unwrap_err();
             assert!(matches!(&error, LoginError::Unsafe(told) if told.contains("`oauth.token_url`")), "{error}");
             world.settings.token_url = Some("https://tokens.example/".to_owned());
-            assert_eq!(world.discover().await.unwrap().server.named, NamedBy::Owner);
+            assert_eq!(world.discover().await.unwrap().server.named, EndpointSource::Owner);
         }
     }
     world.settings = AuthSettings::default();
@@ -359,11 +359,11 @@ async fn what_the_owner_says_stands_in_for_what_is_described() {
     world.settings.token_url = Some("https://as.example/token".to_owned());
     world.settings.registration_url = Some("https://as.example/register".to_owned());
     let found = world.discover().await.unwrap().server;
-    assert_eq!((found.issuer, found.named), (world.authority.origin(), NamedBy::Metadata));
+    assert_eq!((found.issuer, found.named), (world.authority.origin(), EndpointSource::Metadata));
     assert_eq!(found.authorization_endpoint, Some(format!("{}/authorize", world.authority.origin())));
     assert_eq!(found.token_endpoint, world.settings.token_url);
     assert_eq!(found.registration_endpoint, world.settings.registration_url);
     // The client credentials grant opens no page.
     world.settings.grant = Grant::ClientSecret;
-    assert_eq!(world.discover().await.unwrap().server.named, NamedBy::Owner);
+    assert_eq!(world.discover().await.unwrap().server.named, EndpointSource::Owner);
 }

@@ -9,13 +9,13 @@ use crate::fetch::{Named, Outside, shown};
 
 /// URLs that were tried, and the outcome of each.
 #[derive(Default)]
-pub struct Tried {
+pub struct DiscoveryAttempts {
     told: Vec<String>,
     may_pass: bool,
     found_others: bool,
 }
 
-impl Tried {
+impl DiscoveryAttempts {
     /// Fetches a JSON document named by a server. Records the reason if that fails.
     pub async fn document(&mut self, outside: &Outside, address: &str) -> Option<Value> {
         match outside.get(address, Named::ByServer).await {

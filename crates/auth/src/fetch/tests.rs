@@ -80,8 +80,8 @@ async fn t40_a_server_opens_the_zone_it_is_in_and_no_other() {
 fn t40_a_name_cannot_claim_to_be_this_machine() {
     for (addresses, expected) in [
         ("", None),
-        ("10.0.0.1", Some(Zone::Private)),
-        ("10.0.0.1 fd00::1 192.168.0.1", Some(Zone::Private)),
+        ("10.0.0.1", Some(NetworkZone::Private)),
+        ("10.0.0.1 fd00::1 192.168.0.1", Some(NetworkZone::Private)),
         ("10.0.0.1 1.1.1.1", None),
         ("1.1.1.1 10.0.0.1", None),
         ("10.0.0.1 127.0.0.1", None),

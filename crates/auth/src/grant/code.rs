@@ -5,13 +5,13 @@ use url::form_urlencoded;
 use wharf_spec::Untrusted;
 
 use super::{Errand, missing};
-use crate::discovery::ServerMetadata;
+use crate::discovery::AuthServerMetadata;
 use crate::error::LoginError;
 use crate::fetch::{checked, shown};
 use crate::jwt::{encoded, unguessable};
 use crate::login::Attempt;
-use crate::token::Tokens;
-use crate::visitor::{Page, Returned, Visit, VisitError};
+use crate::token::TokenSet;
+use crate::visitor::{LoginCallback, Page, Visit, VisitError};
 
 /// Maximum length of a quoted error text in characters.
 const MOST_SAID: usize = 200;
@@ -28,7 +28,7 @@ pub(crate) async fn by_code(
     attempt: &Attempt<'_>,
     errand: &Errand<'_>,
     visit: Box<dyn Visit>,
-) -> Result<Tokens, LoginError> {
+) -> Result<TokenSet, LoginError> {
     let redirect_uri = visit.redirect_uri().to_owned();
     let asked = Asked { state: unguessable()?, verifier: unguessable()?, redirect_uri };
     let page = Page {
@@ -90,7 +90,7 @@ fn challenge(verifier: &str) -> String {
 
 /// Returns the code, if the response matches the request and comes from the expected issuer. The issuer is checked
 /// before any other parameter is used, including errors (RFC 9207, 2.4).
-fn code(returned: Returned, server: &ServerMetadata, state: &str) -> Result<String, LoginError> {
+fn code(returned: LoginCallback, server: &AuthServerMetadata, state: &str) -> Result<String, LoginError> {
     if !returned.answers(state) {
         return Err(LoginError::Mismatch("it is to another question".to_owned()));
     }
@@ -108,7 +108,7 @@ fn code(returned: Returned, server: &ServerMetadata, state: &str) -> Result<Stri
     }
 }
 
-fn check_issuer(iss: Option<&str>, server: &ServerMetadata) -> Result<(), LoginError> {
+fn check_issuer(iss: Option<&str>, server: &AuthServerMetadata) -> Result<(), LoginError> {
     match iss {
         Some(_) if server.is_guessed => Ok(()),
         Some(iss) if iss == server.issuer => Ok(()),
@@ -139,7 +139,7 @@ mod tests {
     }
 
     fn address_at(endpoint: &str, scope: Option<&str>, resource: Option<&str>) -> Result<String, LoginError> {
-        let server = ServerMetadata { authorization_endpoint: Some(endpoint.to_owned()), ..Default::default() };
+        let server = AuthServerMetadata { authorization_endpoint: Some(endpoint.to_owned()), ..Default::default() };
         let errand = Errand { server: &server, client: &client(), resource, scope, dpop: None };
         let (state, verifier) = ("st".to_owned(), "ver".to_owned());
         address(&errand, &Asked { state, verifier, redirect_uri: "http://127.0.0.1:1/callback".to_owned() })
@@ -208,8 +208,8 @@ mod tests {
     const ISSUER: &str = "https://as.example/t";
 
     /// Returns the code of a response, or the error message.
-    fn check(returned: &str, server: &ServerMetadata) -> String {
-        let mut read = Returned::default();
+    fn check(returned: &str, server: &AuthServerMetadata) -> String {
+        let mut read = LoginCallback::default();
         for (name, value) in form_urlencoded::parse(returned.as_bytes()).into_owned() {
             match &*name {
                 "code" => read.code = Some(value),
@@ -241,7 +241,7 @@ mod tests {
             ("state=st&code=", false, "it has no code"),
             ("state=st&error=server_error&d=%1b[2J", false, "it is the error `server_error` (\\u{1b}[2J)"),
         ] {
-            let server = ServerMetadata { issuer: ISSUER.to_owned(), names_itself, ..Default::default() };
+            let server = AuthServerMetadata { issuer: ISSUER.to_owned(), names_itself, ..Default::default() };
             let found = check(returned, &server);
             assert!(found.strip_prefix(WRONG).unwrap_or(&found).starts_with(expected), "{returned}: {found}");
         }
@@ -249,7 +249,7 @@ mod tests {
 
     #[test]
     fn o08_a_person_who_denies_is_heard() {
-        let server = ServerMetadata { issuer: ISSUER.to_owned(), ..Default::default() };
+        let server = AuthServerMetadata { issuer: ISSUER.to_owned(), ..Default::default() };
         assert_eq!(check("state=st&error=access_denied&d=not+today", &server), "the login was denied: not today");
         let long = format!("state=st&error=access_denied&d={}", "x".repeat(1000));
         assert!(check(&long, &server).len() < 300);
@@ -257,7 +257,7 @@ mod tests {
 
     #[test]
     fn an_owner_who_names_the_endpoints_has_not_said_what_the_issuer_calls_itself() {
-        let mut server = ServerMetadata { issuer: ISSUER.to_owned(), is_guessed: true, ..Default::default() };
+        let mut server = AuthServerMetadata { issuer: ISSUER.to_owned(), is_guessed: true, ..Default::default() };
         assert_eq!(check("state=st&code=c&iss=https://other/", &server), "c");
         // Unless it is configured (`oauth.issuer`).
         server.is_guessed = false;

@@ -10,8 +10,8 @@ use super::{Errand, missing};
 use crate::error::{LoginError, TokenError};
 use crate::fetch::{checked, shown};
 use crate::login::Attempt;
-use crate::token::{Tokens, succeeded};
-use crate::visitor::{DevicePage, Visit, VisitError};
+use crate::token::{TokenSet, succeeded};
+use crate::visitor::{DeviceCodePage, Visit, VisitError};
 
 const DEVICE_CODE: &str = "urn:ietf:params:oauth:grant-type:device_code";
 /// Default polling interval, and its increment on `slow_down`.
@@ -30,10 +30,10 @@ pub(crate) async fn by_device(
     attempt: &Attempt<'_>,
     errand: &Errand<'_>,
     visit: Box<dyn Visit>,
-) -> Result<Tokens, LoginError> {
+) -> Result<TokenSet, LoginError> {
     let begun = begin(attempt, errand).await?;
     visit.show_code(&begun.page)?;
-    let mut rhythm = Rhythm::new(begun.interval, begun.page.lasts);
+    let mut rhythm = PollSchedule::new(begun.interval, begun.page.lasts);
     loop {
         rhythm.wait().await?;
         let device_code = ("device_code", begun.device_code.reveal());
@@ -47,7 +47,7 @@ pub(crate) async fn by_device(
 /// A started device login.
 struct Begun {
     device_code: Secret,
-    page: DevicePage,
+    page: DeviceCodePage,
     interval: Duration,
 }
 
@@ -70,7 +70,7 @@ fn begun(said: &Map<String, Value>, server: &str) -> Result<Begun, LoginError> {
     let url = text("verification_uri").or_else(|| text("verification_url")).ok_or_else(|| lacks("verification_uri"))?;
     checked(url).map_err(|flaw| LoginError::Unsafe(format!("`{}`: {flaw}", shown(url))))?;
     let seconds = |name: &str| said.get(name).and_then(Value::as_u64).filter(|seconds| *seconds > 0);
-    let page = DevicePage {
+    let page = DeviceCodePage {
         url: url.to_owned(),
         complete_url: text("verification_uri_complete").filter(|url| checked(url).is_ok()).map(str::to_owned),
         code: Untrusted::new(code.ok_or_else(|| lacks("user_code"))?).to_string(),
@@ -82,13 +82,13 @@ fn begun(said: &Map<String, Value>, server: &str) -> Result<Begun, LoginError> {
 }
 
 /// Polling schedule until the code expires. Uses the monotonic clock.
-struct Rhythm {
+struct PollSchedule {
     interval: Duration,
     end: Instant,
     lasts: u64,
 }
 
-impl Rhythm {
+impl PollSchedule {
     fn new(interval: Duration, lasts: u64) -> Self {
         Self { interval, end: Instant::now() + Duration::from_secs(lasts), lasts }
     }
@@ -133,7 +133,7 @@ mod tests {
     /// Simulates responses, one word each. Returns the times of the polls in seconds, and the result.
     async fn asked(lasts: u64, answers: &str) -> (Vec<u64>, Result<(), LoginError>) {
         let (begun, mut times, mut answers) = (Instant::now(), Vec::new(), answers.split_whitespace());
-        let mut rhythm = Rhythm::new(STEP, lasts);
+        let mut rhythm = PollSchedule::new(STEP, lasts);
         loop {
             if let Err(error) = rhythm.wait().await {
                 return (times, Err(error));

@@ -5,12 +5,12 @@ mod device;
 mod unattended;
 
 use crate::client::Client;
-use crate::discovery::ServerMetadata;
+use crate::discovery::AuthServerMetadata;
 use crate::dpop::DpopKey;
 use crate::error::LoginError;
 use crate::fetch::Named;
 use crate::login::Attempt;
-use crate::token::{TokenRequest, Tokens};
+use crate::token::{TokenRequest, TokenSet};
 
 pub(crate) use code::by_code;
 pub(crate) use device::by_device;
@@ -19,7 +19,7 @@ pub(crate) use unattended::by_nobody;
 /// Parameters of a token request.
 pub(crate) struct Errand<'a> {
     /// The authorization server.
-    pub server: &'a ServerMetadata,
+    pub server: &'a AuthServerMetadata,
     /// The client.
     pub client: &'a Client,
     /// Resource identifier of the MCP server.
@@ -32,7 +32,11 @@ pub(crate) struct Errand<'a> {
 
 impl<'a> Errand<'a> {
     /// Requests tokens with these form fields.
-    async fn tokens(&self, attempt: &Attempt<'_>, fields: Vec<(&'static str, &'a str)>) -> Result<Tokens, LoginError> {
+    async fn tokens(
+        &self,
+        attempt: &Attempt<'_>,
+        fields: Vec<(&'static str, &'a str)>,
+    ) -> Result<TokenSet, LoginError> {
         self.request(attempt, self.token_endpoint()?, fields).tokens(attempt).await
     }
 

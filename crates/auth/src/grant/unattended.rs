@@ -11,8 +11,8 @@ use crate::client::{Client, ClientOrigin, Proof};
 use crate::error::{LoginError, TokenError};
 use crate::fetch::Named;
 use crate::login::Attempt;
-use crate::settings::{Assertion, Grant};
-use crate::token::{TokenRequest, Tokens, succeeded};
+use crate::settings::{AssertionSource, Grant};
+use crate::token::{TokenRequest, TokenSet, succeeded};
 
 /// Maximum length of an assertion in bytes.
 const MOST_ASSERTION: usize = 64 << 10;
@@ -22,7 +22,7 @@ const ID_TOKEN: &str = "urn:ietf:params:oauth:token-type:id_token";
 const ID_JAG: &str = "urn:ietf:params:oauth:token-type:id-jag";
 
 /// Requests tokens with the configured grant. Makes a single attempt, without retry or fallback.
-pub(crate) async fn by_nobody(attempt: &Attempt<'_>, errand: &Errand<'_>) -> Result<Tokens, LoginError> {
+pub(crate) async fn by_nobody(attempt: &Attempt<'_>, errand: &Errand<'_>) -> Result<TokenSet, LoginError> {
     let scope = errand.scope.map(|scope| ("scope", scope));
     let statement = match &attempt.settings.grant {
         Grant::ClientSecret | Grant::ClientKey { .. } => {
@@ -81,10 +81,12 @@ impl Provider<'_> {
 }
 
 /// Reads an assertion from the settings or from its file. The file is read on each call.
-async fn read(assertion: &Assertion) -> Result<Secret, LoginError> {
+async fn read(assertion: &AssertionSource) -> Result<Secret, LoginError> {
     let file = match assertion {
-        Assertion::Given(secret) => return statement(secret.reveal()).ok_or_else(|| no_statement("what is given")),
-        Assertion::File(file) => file.clone(),
+        AssertionSource::Given(secret) => {
+            return statement(secret.reveal()).ok_or_else(|| no_statement("what is given"));
+        }
+        AssertionSource::File(file) => file.clone(),
     };
     let path = file.clone();
     let text = tokio::task::spawn_blocking(move || bounded(&path)).await;
@@ -122,7 +124,7 @@ mod tests {
     async fn a_file_is_read_each_time_and_within_bounds() {
         let directory = tempfile::tempdir().unwrap();
         let file = directory.path().join("token");
-        let assertion = Assertion::File(file.clone());
+        let assertion = AssertionSource::File(file.clone());
         assert!(matches!(read(&assertion).await, Err(LoginError::Proof(_))));
         for (text, expected) in [
             (" a.b.c\n".to_owned(), Some("a.b.c".to_owned())),
@@ -143,7 +145,7 @@ mod tests {
     #[cfg(unix)]
     #[tokio::test]
     async fn what_is_no_file_is_not_opened() {
-        let error = read(&Assertion::File("/dev/null".into())).await.unwrap_err();
+        let error = read(&AssertionSource::File("/dev/null".into())).await.unwrap_err();
         assert!(error.to_string().ends_with("`/dev/null` cannot be read: it is no file"), "{error}");
     }
 }

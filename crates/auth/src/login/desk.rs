@@ -9,7 +9,7 @@ use url::{Url, form_urlencoded};
 use wharf_testkit::below::{Endpoint, Guest};
 
 use super::Attempt;
-use crate::dpop::Nonces;
+use crate::dpop::DpopNonces;
 use crate::fetch::Outside;
 use crate::settings::AuthSettings;
 
@@ -23,7 +23,7 @@ pub(crate) struct Desk {
     asked: Arc<Mutex<Vec<Asked>>>,
     outside: Outside,
     url: Url,
-    nonces: Nonces,
+    nonces: DpopNonces,
     pub settings: AuthSettings,
 }
 
@@ -59,7 +59,7 @@ impl Desk {
         let endpoint = endpoint.unwrap();
         let url = Url::parse(&format!("http://{}/mcp", endpoint.address())).unwrap();
         let outside = Outside::new(&url, wharf_net::NetOptions::default());
-        let (nonces, settings) = (Nonces::default(), AuthSettings::default());
+        let (nonces, settings) = (DpopNonces::default(), AuthSettings::default());
         Self { endpoint, answers, asked, outside, url, nonces, settings }
     }
 

@@ -13,7 +13,7 @@ use wharf_spec::Secret;
 use super::desk::Desk;
 use super::*;
 use crate::client::Proof;
-use crate::visitor::{DevicePage, Page, Returned, Visit, VisitError};
+use crate::visitor::{DeviceCodePage, LoginCallback, Page, Visit, VisitError};
 
 /// Describes a server and its authorization server, both at this test server.
 fn protected(desk: &Desk, more: &Value) {
@@ -49,9 +49,9 @@ fn tokens() -> Value {
 struct Person {
     device: bool,
     /// Returns the callback for a page.
-    answer: Option<fn(&Page) -> Returned>,
+    answer: Option<fn(&Page) -> LoginCallback>,
     pages: Arc<Mutex<Vec<Page>>>,
-    codes: Arc<Mutex<Vec<DevicePage>>>,
+    codes: Arc<Mutex<Vec<DeviceCodePage>>>,
 }
 
 impl Visitor for Person {
@@ -70,11 +70,11 @@ impl Visit for Person {
         "http://127.0.0.1:9/callback"
     }
 
-    fn go(self: Box<Self>, page: Page) -> Pending<Result<Returned, VisitError>> {
-        let consents = |page: &Page| Returned {
+    fn go(self: Box<Self>, page: Page) -> Pending<Result<LoginCallback, VisitError>> {
+        let consents = |page: &Page| LoginCallback {
             code: Some("the code".to_owned()),
             state: Some(page.state.clone()),
-            ..Returned::default()
+            ..LoginCallback::default()
         };
         let returned = self.answer.unwrap_or(consents)(&page);
         self.pages.lock().unwrap().push(page);
@@ -82,7 +82,7 @@ impl Visit for Person {
     }
 
     /// Enters the code, and advances the clock by the minimum polling interval.
-    fn show_code(&self, page: &DevicePage) -> Result<(), VisitError> {
+    fn show_code(&self, page: &DeviceCodePage) -> Result<(), VisitError> {
         tokio::spawn(async {
             tokio::time::pause();
             tokio::time::advance(Duration::from_secs(1)).await;

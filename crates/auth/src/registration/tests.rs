@@ -7,16 +7,16 @@ use crate::fetch::site::{Site, answer};
 const REDIRECT: &str = "http://127.0.0.1:4711/callback";
 
 /// An authorization server with registration at `/register` and these authentication methods.
-fn server(site: &Site, proofs: &[&str]) -> ServerMetadata {
-    ServerMetadata {
+fn server(site: &Site, proofs: &[&str]) -> AuthServerMetadata {
+    AuthServerMetadata {
         issuer: site.origin(),
         registration_endpoint: Some(format!("{}/register", site.origin())),
         proofs: proofs.iter().map(|&proof| proof.to_owned()).collect(),
-        ..ServerMetadata::default()
+        ..AuthServerMetadata::default()
     }
 }
 
-async fn client(server: &ServerMetadata, settings: &AuthSettings) -> Result<Client, LoginError> {
+async fn client(server: &AuthServerMetadata, settings: &AuthSettings) -> Result<Client, LoginError> {
     let outside = Outside::new(&Url::parse("http://localhost/mcp").unwrap(), NetOptions::default());
     let wanted = Wanted { redirect_uri: Some(REDIRECT), scope: Some("a b") };
     client_at(&outside, server, settings, wanted).await
@@ -85,7 +85,7 @@ fn we_would_rather_keep_no_secret() {
         (&["private_key_jwt"], "none"),
     ] {
         let proofs = listed.iter().map(|&method| method.to_owned()).collect();
-        assert_eq!(preferred(&ServerMetadata { proofs, ..ServerMetadata::default() }), expected, "{listed:?}");
+        assert_eq!(preferred(&AuthServerMetadata { proofs, ..AuthServerMetadata::default() }), expected, "{listed:?}");
     }
 }
 
@@ -172,7 +172,7 @@ async fn o11_a_refusal_says_how_to_do_without() {
         assert!(matches!(error, LoginError::Registration(_)) && told.contains(expected), "{told}");
         assert!(told.ends_with("register one by hand and set `oauth.client_id`") && !told.contains("hush"), "{told}");
     }
-    server.named = NamedBy::Presumed;
+    server.named = EndpointSource::Presumed;
     let told = client(&server, &AuthSettings::default()).await.unwrap_err().to_string();
     assert!(told.ends_with("set `Authorization` in the entry's `headers`"), "{told}");
     server.registration_endpoint = None;

@@ -3,9 +3,9 @@
 use serde_json::{Map, Value};
 use wharf_spec::{Secret, Untrusted};
 
-use super::Tokens;
+use super::TokenSet;
 use crate::error::TokenError;
-use crate::fetch::Fetched;
+use crate::fetch::FetchedResponse;
 
 /// Maximum length of a token in bytes.
 const MOST_TOKEN: usize = 64 << 10;
@@ -20,7 +20,7 @@ const YEAR: f64 = 365.0 * 86_400.0;
 
 /// Reads tokens from the response to a request made at `asked_at`, in Unix milliseconds. Missing members are taken from
 /// `before` (O04).
-pub(crate) fn read(answer: &Fetched, asked_at: u64, before: Option<&Tokens>) -> Result<Tokens, TokenError> {
+pub(crate) fn read(answer: &FetchedResponse, asked_at: u64, before: Option<&TokenSet>) -> Result<TokenSet, TokenError> {
     let said = succeeded(answer)?;
     let lacks = |what: &str| TokenError::Unclear(format!("its answer has no {what} that can be used"));
     let access = said.get("access_token").and_then(token).ok_or_else(|| lacks("`access_token`"))?;
@@ -39,11 +39,11 @@ pub(crate) fn read(answer: &Fetched, asked_at: u64, before: Option<&Tokens>) -> 
     let expires_at = lasts.map(|lasts| asked_at.saturating_add(lasts));
     let scope = said.get("scope").and_then(Value::as_str).filter(|scope| is_scope(scope)).map(str::to_owned);
     let scope = scope.or_else(|| before?.scope.clone());
-    Ok(Tokens { access, refresh, expires_at, token_type, scope })
+    Ok(TokenSet { access, refresh, expires_at, token_type, scope })
 }
 
 /// Returns the members of a successful response.
-pub(crate) fn succeeded(answer: &Fetched) -> Result<&Map<String, Value>, TokenError> {
+pub(crate) fn succeeded(answer: &FetchedResponse) -> Result<&Map<String, Value>, TokenError> {
     let said = answer.json.as_ref().and_then(Value::as_object);
     match said {
         // Some servers report errors with status 200.
@@ -54,7 +54,7 @@ pub(crate) fn succeeded(answer: &Fetched) -> Result<&Map<String, Value>, TokenEr
 
 /// Reads an error response (RFC 6749, 5.2). `invalid_grant` ends a login, so it must come with the standard status.
 /// Responses of an overloaded or failing server are not rejections.
-pub(crate) fn refusal(answer: &Fetched) -> TokenError {
+pub(crate) fn refusal(answer: &FetchedResponse) -> TokenError {
     let status = answer.status;
     let text = |name: &str| answer.json.as_ref()?.get(name)?.as_str().filter(|text| !text.is_empty());
     let code = text("error").filter(|_| !status.is_server_error() && status.as_u16() != 429);

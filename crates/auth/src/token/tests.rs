@@ -10,8 +10,8 @@ use crate::login::desk::{Asked, Desk};
 const NOW: u64 = 1_000_000;
 const YEAR: u64 = 365 * 86_400_000;
 
-fn fetched(status: u16, json: Option<Value>) -> Fetched {
-    Fetched { status: StatusCode::from_u16(status).unwrap(), headers: HeaderMap::new(), json }
+fn fetched(status: u16, json: Option<Value>) -> FetchedResponse {
+    FetchedResponse { status: StatusCode::from_u16(status).unwrap(), headers: HeaderMap::new(), json }
 }
 
 fn usual() -> Value {
@@ -19,7 +19,7 @@ fn usual() -> Value {
 }
 
 /// The default response with one member replaced, or removed if `value` is null.
-fn with(name: &str, value: Value) -> Result<Tokens, TokenError> {
+fn with(name: &str, value: Value) -> Result<TokenSet, TokenError> {
     let mut said = usual();
     match value {
         Value::Null => drop(said.as_object_mut().unwrap().remove(name)),
@@ -37,7 +37,7 @@ fn client(proof: Proof, secret: Option<&str>) -> Client {
 fn tokens_are_read() {
     let tokens = with("token_type", json!("dPoP")).unwrap();
     assert!(tokens.is_bound() && tokens.token_type == "dPoP");
-    let expected = Tokens {
+    let expected = TokenSet {
         access: Secret::new("at"),
         refresh: Some(Secret::new("rt")),
         expires_at: Some(NOW + 60_000),
@@ -98,7 +98,7 @@ fn t49_a_token_that_fits_in_no_header_is_none() {
 #[test]
 fn o04_a_refresh_token_that_was_rotated_is_never_shown_again() {
     let before =
-        Tokens { refresh: Some(Secret::new("old")), token_type: "DPoP".to_owned(), ..with("x", json!(1)).unwrap() };
+        TokenSet { refresh: Some(Secret::new("old")), token_type: "DPoP".to_owned(), ..with("x", json!(1)).unwrap() };
     for (refresh, expected) in [
         (json!(null), Some("old")),
         (json!(""), Some("old")),

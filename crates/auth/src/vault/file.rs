@@ -5,7 +5,10 @@ use std::time::Duration;
 
 use sha2::{Digest, Sha256};
 use wharf_spec::Untrusted;
-use wharf_store::{Document, LoadError, Lock, LockError, Privacy, ReplaceError, SaveError, Stamp, UpdateError};
+use wharf_store::{
+    Document, DocumentLoadError, DocumentPrivacy, DocumentReplaceError, DocumentSaveError, DocumentUpdateError,
+    LockError, LockFile, Stamp,
+};
 
 use super::shelves::{Shelf, Shelves, Unreadable};
 use super::{AccountKey, Kept, Vault, VaultError};
@@ -17,13 +20,13 @@ const MOST_ASIDE: u32 = 100;
 
 /// Stores logins in a private file: mode 0600, replaced atomically, rejected if other users could access it.
 pub struct FileVault {
-    cabinet: Cabinet,
+    cabinet: LoginFile,
 }
 
 impl FileVault {
     /// Creates the vault. Does no I/O.
     pub fn new(path: impl Into<PathBuf>) -> Self {
-        Self { cabinet: Cabinet::new(path.into()) }
+        Self { cabinet: LoginFile::new(path.into()) }
     }
 
     fn shelf(&self, key: &AccountKey) -> Result<Option<Shelf>, VaultError> {
@@ -91,7 +94,7 @@ impl Vault for FileVault {
 }
 
 /// The private file. Also the index of the keyring vault.
-pub(super) struct Cabinet {
+pub(super) struct LoginFile {
     pub(super) path: PathBuf,
     document: Document,
 }
@@ -106,9 +109,9 @@ pub(super) enum Edited {
     OverDamage,
 }
 
-impl Cabinet {
+impl LoginFile {
     pub(super) fn new(path: PathBuf) -> Self {
-        let document = Document::at(&path, Privacy::Private).with_limit(LIMIT);
+        let document = Document::at(&path, DocumentPrivacy::Private).with_limit(LIMIT);
         Self { path, document }
     }
 
@@ -154,8 +157,8 @@ impl Cabinet {
         });
         match edited {
             Ok(_) => Ok(()),
-            Err(UpdateError::Edit(error)) => Err(error),
-            Err(UpdateError::Save(error)) => Err(unsaved(error)),
+            Err(DocumentUpdateError::Edit(error)) => Err(error),
+            Err(DocumentUpdateError::Save(error)) => Err(unsaved(error)),
         }
     }
 
@@ -164,7 +167,7 @@ impl Cabinet {
         if !folder.is_dir() {
             self.edit(|_| Ok(Edited::Not))?;
         }
-        let lock = Lock::take(&folder.join(self.lock_name(key)), patience).map_err(unlocked)?;
+        let lock = LockFile::take(&folder.join(self.lock_name(key)), patience).map_err(unlocked)?;
         Ok(Box::new(lock))
     }
 
@@ -196,13 +199,13 @@ impl Cabinet {
         for number in 1..=MOST_ASIDE {
             let mut name = self.path.file_name().unwrap_or_default().to_owned();
             name.push(format!(".damaged-{number}"));
-            let aside = Document::at(self.path.with_file_name(name), Privacy::Private);
+            let aside = Document::at(self.path.with_file_name(name), DocumentPrivacy::Private);
             match aside.replace(Stamp::ABSENT, bytes) {
                 Ok(_) => return Ok(()),
                 // A repeated edit has already moved it aside.
-                Err(ReplaceError::Conflict { found, .. }) if found == Stamp::of(bytes) => return Ok(()),
-                Err(ReplaceError::Conflict { .. }) => {}
-                Err(ReplaceError::Save(error)) => return Err(unsaved(error)),
+                Err(DocumentReplaceError::Conflict { found, .. }) if found == Stamp::of(bytes) => return Ok(()),
+                Err(DocumentReplaceError::Conflict { .. }) => {}
+                Err(DocumentReplaceError::Save(error)) => return Err(unsaved(error)),
             }
         }
         let what = format!("`{}` is damaged, and so were {MOST_ASIDE} before it", self.path.display());
@@ -210,15 +213,15 @@ impl Cabinet {
     }
 }
 
-fn unloaded(error: LoadError) -> VaultError {
-    let fix = if let LoadError::Unsafe(found) = &error { Some(found.fix()) } else { None };
+fn unloaded(error: DocumentLoadError) -> VaultError {
+    let fix = if let DocumentLoadError::Unsafe(found) = &error { Some(found.fix()) } else { None };
     VaultError::Unusable { what: whole(&error), fix }
 }
 
-fn unsaved(error: SaveError) -> VaultError {
+fn unsaved(error: DocumentSaveError) -> VaultError {
     match error {
-        SaveError::Load(error) => unloaded(error),
-        SaveError::Locked(error) => unlocked(error),
+        DocumentSaveError::Load(error) => unloaded(error),
+        DocumentSaveError::Locked(error) => unlocked(error),
         error => VaultError::Unusable { what: whole(&error), fix: None },
     }
 }

@@ -7,7 +7,7 @@ use std::time::Duration;
 use sha2::{Digest, Sha256};
 use wharf_spec::Secret;
 
-use super::file::{Cabinet, Edited};
+use super::file::{Edited, LoginFile};
 use super::shelves::Shelf;
 use super::{AccountKey, Kept, Keyring, KeyringError, Vault, VaultError};
 
@@ -19,13 +19,13 @@ const LIMIT: usize = 1 << 20;
 /// A login that is still in the file is read from there, and moves to the keyring on its next save.
 pub struct KeyringVault {
     keyring: Arc<dyn Keyring>,
-    index: Cabinet,
+    index: LoginFile,
 }
 
 impl KeyringVault {
     /// Creates the vault. Does no I/O.
     pub fn new(keyring: Arc<dyn Keyring>, path: impl Into<PathBuf>) -> Self {
-        Self { keyring, index: Cabinet::new(path.into()) }
+        Self { keyring, index: LoginFile::new(path.into()) }
     }
 
     fn shelf(&self, key: &AccountKey) -> Result<Option<Shelf>, VaultError> {

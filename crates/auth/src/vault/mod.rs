@@ -20,7 +20,7 @@ pub use keyring::KeyringVault;
 pub use memory::MemoryVault;
 
 use crate::client::Client;
-use crate::token::Tokens;
+use crate::token::TokenSet;
 
 /// Key of an account.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -51,7 +51,7 @@ pub struct Kept {
     /// Resource identifier for token requests.
     pub resource: Option<String>,
     /// The tokens. `None` if only the client is known, or if they were rejected.
-    pub tokens: Option<Tokens>,
+    pub tokens: Option<TokenSet>,
     /// The client that the tokens were issued to.
     pub client: Client,
     /// URL at which the tokens are renewed.
@@ -138,7 +138,7 @@ pub struct KeyringError(pub String);
 
 /// Configured storage of logins.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub enum TokenStore {
+pub enum VaultChoice {
     /// The keyring if it works, else the file.
     #[default]
     Auto,
@@ -153,25 +153,25 @@ pub enum TokenStore {
 /// # Errors
 /// Fails if the keyring was requested explicitly and is not usable. It never falls back to a file in that case.
 pub fn open_vault(
-    choice: TokenStore,
+    choice: VaultChoice,
     path: impl Into<PathBuf>,
     keyring: Option<Arc<dyn Keyring>>,
 ) -> Result<Arc<dyn Vault>, VaultError> {
     let path = path.into();
     match (choice, keyring) {
-        (TokenStore::Keyring, None) => Err(KeyringError("there is none".to_owned()).into()),
-        (TokenStore::Keyring, Some(keyring)) => {
+        (VaultChoice::Keyring, None) => Err(KeyringError("there is none".to_owned()).into()),
+        (VaultChoice::Keyring, Some(keyring)) => {
             keyring::try_out(&*keyring)?;
             Ok(Arc::new(KeyringVault::new(keyring, path)))
         }
-        (TokenStore::Auto, Some(keyring)) => match keyring::try_out(&*keyring) {
+        (VaultChoice::Auto, Some(keyring)) => match keyring::try_out(&*keyring) {
             Ok(()) => Ok(Arc::new(KeyringVault::new(keyring, path))),
             Err(error) => {
                 tracing::info!(%error, "logins are kept in a file");
                 Ok(Arc::new(FileVault::new(path)))
             }
         },
-        (TokenStore::Auto, None) | (TokenStore::File, _) => Ok(Arc::new(FileVault::new(path))),
+        (VaultChoice::Auto, None) | (VaultChoice::File, _) => Ok(Arc::new(FileVault::new(path))),
     }
 }
 

@@ -8,7 +8,7 @@ use wharf_spec::Secret;
 
 use super::Kept;
 use crate::client::{Client, ClientOrigin, Proof};
-use crate::token::Tokens;
+use crate::token::TokenSet;
 
 /// Members of a stored login. Unknown members are in `others`.
 #[derive(Default, Serialize, Deserialize)]
@@ -77,7 +77,7 @@ impl Record {
             origin: self.client_origin.unwrap_or(ClientOrigin::Given),
             expires_at: self.client_expires_at,
         };
-        let tokens = self.access_token.map(|access| Tokens {
+        let tokens = self.access_token.map(|access| TokenSet {
             access: Secret::new(access),
             refresh: self.refresh_token.map(Secret::new),
             expires_at: self.expires_at,

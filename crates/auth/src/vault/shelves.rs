@@ -70,13 +70,13 @@ impl Shelves {
     }
 
     /// Returns an account, or `None` if it does not exist.
-    pub(super) fn shelf(&self, key: &AccountKey) -> Result<Option<Shelf>, Damage> {
+    pub(super) fn shelf(&self, key: &AccountKey) -> Result<Option<Shelf>, DamagedEntry> {
         let Some(entry) = self.0.get("servers").and_then(|servers| servers.get(&key.server)) else { return Ok(None) };
-        let entry = entry.as_object().ok_or_else(|| Damage::of(key))?;
-        let accounts = entry.get("accounts").map(|accounts| accounts.as_object().ok_or_else(|| Damage::of(key)));
+        let entry = entry.as_object().ok_or_else(|| DamagedEntry::of(key))?;
+        let accounts = entry.get("accounts").map(|accounts| accounts.as_object().ok_or_else(|| DamagedEntry::of(key)));
         match accounts.transpose()?.and_then(|accounts| accounts.get(&key.account)) {
             Some(Value::Object(shelf)) => Ok(Some(Shelf(shelf.clone()))),
-            Some(_) => Err(Damage::of(key)),
+            Some(_) => Err(DamagedEntry::of(key)),
             None if key.account.is_empty() && is_flat(entry) => Ok(Some(Shelf::of_flat(entry))),
             None => Ok(None),
         }
@@ -119,13 +119,13 @@ impl Shelves {
 
 /// An unreadable part of an otherwise valid file.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) struct Damage(String);
+pub(super) struct DamagedEntry(String);
 
 /// An error: the maximum number of accounts is reached.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct TooMany;
 
-impl Damage {
+impl DamagedEntry {
     fn of(key: &AccountKey) -> Self {
         Self(format!("what is kept for {} cannot be read", key.shown()))
     }
@@ -161,18 +161,18 @@ impl Shelf {
     }
 
     /// Returns the current login.
-    pub(super) fn current(&self, key: &AccountKey) -> Result<Option<Kept>, Damage> {
+    pub(super) fn current(&self, key: &AccountKey) -> Result<Option<Kept>, DamagedEntry> {
         match self.0.get("current") {
             None => Ok(None),
             Some(Value::String(issuer)) => self.at(key, issuer),
-            Some(_) => Err(Damage::of(key)),
+            Some(_) => Err(DamagedEntry::of(key)),
         }
     }
 
     /// Returns the login at one issuer.
-    pub(super) fn at(&self, key: &AccountKey, issuer: &str) -> Result<Option<Kept>, Damage> {
+    pub(super) fn at(&self, key: &AccountKey, issuer: &str) -> Result<Option<Kept>, DamagedEntry> {
         let Some(value) = self.0.get("issuers").and_then(|issuers| issuers.get(issuer)) else { return Ok(None) };
-        record::read(issuer, value).map(Some).ok_or_else(|| Damage::of(key))
+        record::read(issuer, value).map(Some).ok_or_else(|| DamagedEntry::of(key))
     }
 
     /// Returns the logins at all issuers. Unreadable ones are skipped.

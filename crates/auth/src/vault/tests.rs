@@ -24,7 +24,7 @@ fn kept(issuer: &str, access: &str) -> Kept {
         issuer: issuer.to_owned(),
         url: "https://mcp.example/mcp".to_owned(),
         resource: Some("https://mcp.example".to_owned()),
-        tokens: Some(Tokens {
+        tokens: Some(TokenSet {
             access: Secret::new(access),
             refresh: Some(Secret::new(format!("{access}-refresh"))),
             expires_at: Some(1_800_000_000_000),
@@ -69,7 +69,7 @@ fn mode(path: &Path) -> u32 {
 #[test]
 fn what_is_kept_comes_back_as_it_was() {
     let folder = TempDir::new().unwrap();
-    let in_keyring = KeyringVault::new(Arc::new(Pretend::default()), folder.path().join("index.json"));
+    let in_keyring = KeyringVault::new(Arc::new(FakeKeyring::default()), folder.path().join("index.json"));
     let bare = Kept { tokens: None, resource: None, dpop_key: None, asked: None, ..kept("", "x") };
     for vault in [&in_file(&folder) as &dyn Vault, &in_keyring] {
         assert_eq!(vault.load(&key("s", "")).unwrap(), None);
@@ -87,7 +87,7 @@ fn what_is_kept_comes_back_as_it_was() {
 #[test]
 fn everything_that_is_kept_of_an_account_is_found() {
     let folder = TempDir::new().unwrap();
-    let in_keyring = KeyringVault::new(Arc::new(Pretend::default()), folder.path().join("index.json"));
+    let in_keyring = KeyringVault::new(Arc::new(FakeKeyring::default()), folder.path().join("index.json"));
     let in_memory = MemoryVault::default();
     for vault in [&in_file(&folder) as &dyn Vault, &in_keyring, &in_memory] {
         assert_eq!(vault.load_all(&key("s", "")).unwrap(), []);
@@ -300,12 +300,12 @@ fn o06_a_lock_that_cannot_be_had_is_never_done_without() {
 
 /// A keyring in memory.
 #[derive(Default)]
-struct Pretend {
+struct FakeKeyring {
     values: Mutex<BTreeMap<String, String>>,
     trouble: Mutex<Option<&'static str>>,
 }
 
-impl Pretend {
+impl FakeKeyring {
     fn in_trouble(what: &'static str) -> Self {
         Self { trouble: Mutex::new(Some(what)), ..Self::default() }
     }
@@ -316,7 +316,7 @@ impl Pretend {
     }
 }
 
-impl Keyring for Pretend {
+impl Keyring for FakeKeyring {
     fn lookup(&self, name: &str) -> Result<Option<Secret>, KeyringError> {
         self.check()?;
         Ok(self.values.lock().unwrap().get(name).map(Secret::new))
@@ -338,8 +338,8 @@ impl Keyring for Pretend {
 fn o12_a_keyring_in_trouble_is_an_error_and_never_a_reason_to_write_plain_text() {
     let folder = TempDir::new().unwrap();
     let path = folder.path().join(FILE);
-    let keyring = Arc::new(Pretend::default());
-    let vault = open_vault(TokenStore::Keyring, &path, Some(keyring.clone())).unwrap();
+    let keyring = Arc::new(FakeKeyring::default());
+    let vault = open_vault(VaultChoice::Keyring, &path, Some(keyring.clone())).unwrap();
     vault.save(&key("https://a:1", "b:c"), &kept("i", "token-in-keyring")).unwrap();
     for trouble in ["locked", "no answer within 30 s", "the value is too large"] {
         *keyring.trouble.lock().unwrap() = Some(trouble);
@@ -352,7 +352,7 @@ fn o12_a_keyring_in_trouble_is_an_error_and_never_a_reason_to_write_plain_text()
             assert!(matches!(&error, VaultError::Unusable { fix: Some(_), .. }), "{trouble}: {error:?}");
         }
         // Opened while the keyring does not work: logins in it are not forgotten.
-        let instead = open_vault(TokenStore::Auto, &path, Some(keyring.clone())).unwrap();
+        let instead = open_vault(VaultChoice::Auto, &path, Some(keyring.clone())).unwrap();
         let error = instead.load(&usual).unwrap_err();
         assert!(matches!(error, VaultError::Elsewhere { .. }) && error.fix().is_some(), "{trouble}: {error:?}");
     }
@@ -368,7 +368,7 @@ fn o12_a_keyring_in_trouble_is_an_error_and_never_a_reason_to_write_plain_text()
 #[test]
 fn o12_two_files_do_not_share_what_is_in_the_keyring() {
     let folder = TempDir::new().unwrap();
-    let keyring = Arc::new(Pretend::default());
+    let keyring = Arc::new(FakeKeyring::default());
     let vaults = ["one.json", "two.json"].map(|name| KeyringVault::new(keyring.clone(), folder.path().join(name)));
     for (vault, token) in vaults.iter().zip(["first", "second"]) {
         vault.save(&key("s", ""), &kept("i", token)).unwrap();
@@ -381,7 +381,7 @@ fn o12_two_files_do_not_share_what_is_in_the_keyring() {
 #[test]
 fn o12_a_login_in_a_keyring_that_is_not_in_use_is_forgotten_and_replaced() {
     let folder = TempDir::new().unwrap();
-    let keyring = Arc::new(Pretend::default());
+    let keyring = Arc::new(FakeKeyring::default());
     let vault = KeyringVault::new(keyring.clone(), folder.path().join(FILE));
     let (usual, file) = (key("s", ""), in_file(&folder));
     vault.save(&usual, &kept("i", "in-keyring")).unwrap();
@@ -399,17 +399,17 @@ fn o12_the_place_is_chosen_and_told() {
     let folder = TempDir::new().unwrap();
     let path = folder.path().join(FILE);
     let file = format!("the file `{}`", path.display());
-    let works = || Some(Arc::new(Pretend::default()) as Arc<dyn Keyring>);
-    let fails = || Some(Arc::new(Pretend::in_trouble("locked")) as Arc<dyn Keyring>);
+    let works = || Some(Arc::new(FakeKeyring::default()) as Arc<dyn Keyring>);
+    let fails = || Some(Arc::new(FakeKeyring::in_trouble("locked")) as Arc<dyn Keyring>);
     let in_keyring = "the system's keyring".to_owned();
     for (choice, keyring, expected) in [
-        (TokenStore::Auto, works(), Some(&in_keyring)),
-        (TokenStore::Auto, fails(), Some(&file)),
-        (TokenStore::Auto, None, Some(&file)),
-        (TokenStore::File, works(), Some(&file)),
-        (TokenStore::Keyring, works(), Some(&in_keyring)),
-        (TokenStore::Keyring, fails(), None),
-        (TokenStore::Keyring, None, None),
+        (VaultChoice::Auto, works(), Some(&in_keyring)),
+        (VaultChoice::Auto, fails(), Some(&file)),
+        (VaultChoice::Auto, None, Some(&file)),
+        (VaultChoice::File, works(), Some(&file)),
+        (VaultChoice::Keyring, works(), Some(&in_keyring)),
+        (VaultChoice::Keyring, fails(), None),
+        (VaultChoice::Keyring, None, None),
     ] {
         let opened = open_vault(choice, &path, keyring).map(|vault| vault.place());
         assert_eq!(opened.as_ref().ok(), expected, "{choice:?}");
@@ -421,7 +421,7 @@ fn o12_the_place_is_chosen_and_told() {
 fn a_login_moves_from_the_file_to_the_keyring_when_it_is_next_kept() {
     let folder = TempDir::new().unwrap();
     in_file(&folder).save(&key("s", ""), &kept("i", "plain")).unwrap();
-    let keyring = Arc::new(Pretend::default());
+    let keyring = Arc::new(FakeKeyring::default());
     let vault = KeyringVault::new(keyring.clone(), folder.path().join(FILE));
     let found = vault.load(&key("s", "")).unwrap().unwrap();
     vault.save(&key("s", ""), &found).unwrap();

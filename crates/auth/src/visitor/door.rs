@@ -9,7 +9,7 @@ use http::header::{
 use http::{HeaderValue, Method, Request, Response, StatusCode};
 use http_body_util::Full;
 
-use super::Returned;
+use super::LoginCallback;
 
 /// The expected callback, and whether it has arrived.
 pub(super) struct Door {
@@ -27,7 +27,7 @@ pub(super) struct Door {
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Verdict {
     /// The expected callback.
-    Welcome(Returned),
+    Welcome(LoginCallback),
     /// Rejected. The login continues.
     Away(StatusCode),
 }
@@ -45,14 +45,14 @@ impl Door {
         }
     }
 
-    fn returned<B>(&self, request: &Request<B>) -> Option<Returned> {
+    fn returned<B>(&self, request: &Request<B>) -> Option<LoginCallback> {
         let mut hosts = request.headers().get_all(HOST).iter();
         let host = hosts.next().and_then(|host| host.to_str().ok())?;
         let is_ours = hosts.next().is_none() && self.hosts.iter().any(|own| own.eq_ignore_ascii_case(host));
         if request.method() != Method::GET || !is_ours {
             return None;
         }
-        Returned::read(request.uri().query()?).filter(|returned| returned.answers(&self.state))
+        LoginCallback::read(request.uri().query()?).filter(|returned| returned.answers(&self.state))
     }
 }
 

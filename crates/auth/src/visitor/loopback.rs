@@ -19,7 +19,7 @@ use tokio::time::Instant;
 use wharf_net::Pending;
 
 use super::door::{Door, Verdict, page};
-use super::{DevicePage, Open, Page, Returned, Visit, VisitError, Visitor};
+use super::{DeviceCodePage, LoginCallback, Open, Page, Visit, VisitError, Visitor};
 use crate::settings::AuthSettings;
 
 /// Default timeout for the user.
@@ -136,8 +136,8 @@ impl Listening {
     pub(super) async fn wait(
         self,
         page: Page,
-        otherwise: impl Future<Output = Returned>,
-    ) -> Result<Returned, VisitError> {
+        otherwise: impl Future<Output = LoginCallback>,
+    ) -> Result<LoginCallback, VisitError> {
         let port = self.address.port();
         let door = Door {
             path: self.path,
@@ -169,11 +169,11 @@ impl Visit for Listening {
         &self.redirect_uri
     }
 
-    fn go(self: Box<Self>, page: Page) -> Pending<Result<Returned, VisitError>> {
+    fn go(self: Box<Self>, page: Page) -> Pending<Result<LoginCallback, VisitError>> {
         Box::pin(self.wait(page, std::future::pending()))
     }
 
-    fn show_code(&self, page: &DevicePage) -> Result<(), VisitError> {
+    fn show_code(&self, page: &DeviceCodePage) -> Result<(), VisitError> {
         self.open.show_code(page)
     }
 }
@@ -197,8 +197,8 @@ impl Drop for Serving {
     }
 }
 
-async fn serve(listener: TcpListener, door: Arc<Door>, arrived: mpsc::Sender<Returned>) {
-    let mut guests = Guests::default();
+async fn serve(listener: TcpListener, door: Arc<Door>, arrived: mpsc::Sender<LoginCallback>) {
+    let mut guests = CallbackConnections::default();
     loop {
         guests.make_room().await;
         match listener.accept().await {
@@ -211,7 +211,7 @@ async fn serve(listener: TcpListener, door: Arc<Door>, arrived: mpsc::Sender<Ret
 
 /// The open connections. Dropping it closes them.
 #[derive(Default)]
-struct Guests {
+struct CallbackConnections {
     tasks: JoinSet<()>,
     /// In order of arrival.
     open: Vec<Guest>,
@@ -224,8 +224,8 @@ struct Guest {
     task: AbortHandle,
 }
 
-impl Guests {
-    fn admit(&mut self, stream: TcpStream, door: &Arc<Door>, arrived: &mpsc::Sender<Returned>) {
+impl CallbackConnections {
+    fn admit(&mut self, stream: TcpStream, door: &Arc<Door>, arrived: &mpsc::Sender<LoginCallback>) {
         let has_spoken = Arc::<AtomicBool>::default();
         let attending = attend(stream, Arc::clone(&has_spoken), Arc::clone(door), arrived.clone());
         let task = self.tasks.spawn(attending);
@@ -258,7 +258,7 @@ impl Guests {
 
 /// Handles the only request of a connection. The callback is delivered after its page is written, so that the user sees
 /// the page even if the program exits right after the login.
-async fn attend(stream: TcpStream, has_spoken: Arc<AtomicBool>, door: Arc<Door>, arrived: mpsc::Sender<Returned>) {
+async fn attend(stream: TcpStream, has_spoken: Arc<AtomicBool>, door: Arc<Door>, arrived: mpsc::Sender<LoginCallback>) {
     let (found, mut let_in) = mpsc::channel(1);
     let answer = service_fn(move |request| {
         let verdict = door.judge(&request);

@@ -9,7 +9,7 @@ use wharf_net::Pending;
 
 pub use argument::browser_argument;
 pub use loopback::{CallbackPath, Loopback};
-pub use paste::{Lines, Pasted};
+pub use paste::{Lines, PastedUrlBrowser};
 
 /// Opens login pages for the user.
 pub trait Visitor: Send + Sync {
@@ -29,10 +29,10 @@ pub trait Visit: Send {
 
     /// Opens the page, and waits for the callback with the right `state`. Callbacks with another `state` are rejected
     /// and do not end the visit.
-    fn go(self: Box<Self>, page: Page) -> Pending<Result<Returned, VisitError>>;
+    fn go(self: Box<Self>, page: Page) -> Pending<Result<LoginCallback, VisitError>>;
 
     /// Shows a page and a user code, for the device flow. Does not block.
-    fn show_code(&self, page: &DevicePage) -> Result<(), VisitError> {
+    fn show_code(&self, page: &DeviceCodePage) -> Result<(), VisitError> {
         let _ = page;
         Err(VisitError::NotPossible("codes cannot be shown here".to_owned()))
     }
@@ -64,7 +64,7 @@ impl Page {
 /// A page to visit on any device, and the code to enter there (RFC 8628).
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
-pub struct DevicePage {
+pub struct DeviceCodePage {
     /// URL of the page. Untrusted, checked like that of a [`Page`].
     pub url: String,
     /// URL that already contains the code.
@@ -79,7 +79,7 @@ pub struct DevicePage {
 
 /// Parameters of a login callback.
 #[derive(Clone, Default, PartialEq, Eq)]
-pub struct Returned {
+pub struct LoginCallback {
     /// The authorization code.
     pub code: Option<String>,
     /// The `state`.
@@ -113,21 +113,21 @@ pub trait Open: Send + Sync {
     fn open(&self, page: &Page) -> Pending<Result<(), VisitError>>;
 
     /// Shows a page and a user code. Does not block.
-    fn show_code(&self, page: &DevicePage) -> Result<(), VisitError> {
+    fn show_code(&self, page: &DeviceCodePage) -> Result<(), VisitError> {
         let _ = page;
         Err(VisitError::NotPossible("codes cannot be shown here".to_owned()))
     }
 }
 
 /// Shows only which members are present: their values may be secrets.
-impl std::fmt::Debug for Returned {
+impl std::fmt::Debug for LoginCallback {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         let given = |value: &Option<String>| value.as_ref().map(|_| "***");
         f.debug_struct("Returned").field("code", &given(&self.code)).field("error", &given(&self.error)).finish()
     }
 }
 
-impl Returned {
+impl LoginCallback {
     /// Parses the query of a callback (RFC 6749, 4.1.2). Returns `None` if a parameter is repeated, or unless there is
     /// exactly one of `code` and `error`.
     pub(crate) fn read(query: &str) -> Option<Self> {
@@ -171,13 +171,13 @@ mod tests {
             ("code=a&state=s&state=t", None),
             ("", None),
         ] {
-            let read = Returned::read(query);
+            let read = LoginCallback::read(query);
             let text = |value: &Option<String>| value.clone().unwrap_or_default();
             let found = read.as_ref().map(|read| (text(&read.code), text(&read.error)));
             assert_eq!(found, expected.map(|(code, error)| (code.to_owned(), error.to_owned())), "{query}");
             assert!(read.is_none_or(|read| read.answers("s") && !read.answers("t") && !read.answers("")), "{query}");
         }
-        assert!(!Returned::read("code=a").unwrap().answers(""));
-        assert!(!format!("{:?}", Returned::read("code=hush&state=hush")).contains("hush"));
+        assert!(!LoginCallback::read("code=a").unwrap().answers(""));
+        assert!(!format!("{:?}", LoginCallback::read("code=hush&state=hush")).contains("hush"));
     }
 }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use wharf_net::Pending;
 
 use super::loopback::{Listening, Loopback};
-use super::{DevicePage, Page, Returned, Visit, VisitError, Visitor};
+use super::{DeviceCodePage, LoginCallback, Page, Visit, VisitError, Visitor};
 
 /// Maximum length of a line in bytes.
 const LONGEST: usize = 16 << 10;
@@ -21,44 +21,46 @@ pub trait Lines: Send + Sync {
 ///
 /// Also listens on the loopback address. The first result is used.
 #[derive(Clone)]
-pub struct Pasted {
+pub struct PastedUrlBrowser {
     /// The loopback server for a browser on this machine.
     pub loopback: Loopback,
     /// The source of lines.
     pub lines: Arc<dyn Lines>,
 }
 
-impl Visitor for Pasted {
+impl Visitor for PastedUrlBrowser {
     fn prepare(&self) -> Pending<Result<Box<dyn Visit>, VisitError>> {
         let Self { loopback, lines } = self.clone();
-        Box::pin(async move { Ok(Box::new(Pasting { listening: loopback.listen().await?, lines }) as Box<dyn Visit>) })
+        Box::pin(async move {
+            Ok(Box::new(PastedUrlVisit { listening: loopback.listen().await?, lines }) as Box<dyn Visit>)
+        })
     }
 }
 
-struct Pasting {
+struct PastedUrlVisit {
     listening: Listening,
     lines: Arc<dyn Lines>,
 }
 
-impl Visit for Pasting {
+impl Visit for PastedUrlVisit {
     fn redirect_uri(&self) -> &str {
         self.listening.redirect_uri()
     }
 
-    fn go(self: Box<Self>, page: Page) -> Pending<Result<Returned, VisitError>> {
+    fn go(self: Box<Self>, page: Page) -> Pending<Result<LoginCallback, VisitError>> {
         let Self { listening, lines } = *self;
         let typed = typed(lines, page.state.clone());
         Box::pin(listening.wait(page, typed))
     }
 
-    fn show_code(&self, page: &DevicePage) -> Result<(), VisitError> {
+    fn show_code(&self, page: &DeviceCodePage) -> Result<(), VisitError> {
         self.listening.show_code(page)
     }
 }
 
 /// Prompts until a line is a matching callback. At the end of input this waits forever, since a callback may still
 /// arrive.
-async fn typed(lines: Arc<dyn Lines>, state: String) -> Returned {
+async fn typed(lines: Arc<dyn Lines>, state: String) -> LoginCallback {
     let mut complaint = None;
     while let Some(line) = lines.next(complaint).await {
         match read(&line, &state) {
@@ -70,14 +72,14 @@ async fn typed(lines: Arc<dyn Lines>, state: String) -> Returned {
 }
 
 /// Parses a full URL, its query with `?`, or the bare query.
-fn read(line: &str, state: &str) -> Result<Returned, &'static str> {
+fn read(line: &str, state: &str) -> Result<LoginCallback, &'static str> {
     let line = line.trim().trim_matches(['"', '\'', '<', '>']);
     if line.len() > LONGEST {
         return Err("that is too long");
     }
     let query = line.split_once('?').map_or(line, |(_, query)| query);
     let query = query.split_once('#').map_or(query, |(query, _)| query);
-    let returned = Returned::read(query).ok_or("that is not the address the login page sends you to")?;
+    let returned = LoginCallback::read(query).ok_or("that is not the address the login page sends you to")?;
     if returned.answers(state) { Ok(returned) } else { Err("that is the answer to another login") }
 }
 

@@ -2,10 +2,10 @@
 
 use std::sync::Arc;
 
-use wharf_auth::{Account, Assertion, AuthSettings, Dpop as Binding, Grant, LoginError, VisitError};
-use wharf_net::Remedy;
+use wharf_auth::{Account, AssertionSource, AuthSettings, Dpop as Binding, Grant, LoginError, VisitError};
+use wharf_net::AuthRecovery;
 use wharf_spec::Secret;
-use wharf_testkit::authd::{ClientAuth, Device, DeviceEnd, Dpop, Refresh};
+use wharf_testkit::authd::{ClientAuth, DeviceLoginBehaviour, DeviceLoginOutcome, Dpop, Refresh};
 
 use crate::scene::Scene;
 
@@ -54,7 +54,7 @@ async fn an_enterprise_vouches_for_a_person() {
             token_url: scene.authd.identity_provider_url(),
             client_id: "at-the-provider".to_owned(),
             client_secret: None,
-            id_token: Assertion::Given(Secret::new(scene.authd.id_token())),
+            id_token: AssertionSource::Given(Secret::new(scene.authd.id_token())),
         };
     });
     check(&scene, &account, "urn:ietf:params:oauth:grant-type:jwt-bearer").await;
@@ -66,7 +66,7 @@ async fn a_machine_vouches_for_itself_and_is_not_asked_twice() {
     let workload = |assertion: String| {
         account(&scene, |settings| {
             settings.client_id = Some(scene.authd.given_client().0);
-            settings.grant = Grant::Workload { assertion: Assertion::Given(Secret::new(assertion)) };
+            settings.grant = Grant::Workload { assertion: AssertionSource::Given(Secret::new(assertion)) };
         })
     };
     let grant = "urn:ietf:params:oauth:grant-type:jwt-bearer";
@@ -74,7 +74,7 @@ async fn a_machine_vouches_for_itself_and_is_not_asked_twice() {
     let fresh = Scene::new(|switches| switches.grant = Refresh::InvalidGrant);
     let refused = account(&fresh, |settings| {
         settings.client_id = Some(fresh.authd.given_client().0);
-        settings.grant = Grant::Workload { assertion: Assertion::Given(Secret::new("made-up".to_owned())) };
+        settings.grant = Grant::Workload { assertion: AssertionSource::Given(Secret::new("made-up".to_owned())) };
     });
     assert!(fresh.ask(&refused, "tools/list").await.is_err());
     assert_eq!(fresh.grants(grant), 1);
@@ -109,14 +109,17 @@ async fn tokens_are_bound_to_a_key_only_as_the_owner_allows() {
 async fn another_device_logs_in_or_does_not() {
     // Together, since each has to wait for a second before it may ask.
     tokio::join!(
-        check_device(DeviceEnd::Granted, |error| error.is_none()),
-        check_device(DeviceEnd::Denied, |error| matches!(error, Some(LoginError::Denied(_)))),
-        check_device(DeviceEnd::Expired, |error| matches!(error, Some(LoginError::Visit(VisitError::TooLate(_))))),
+        check_device(DeviceLoginOutcome::Granted, |error| error.is_none()),
+        check_device(DeviceLoginOutcome::Denied, |error| matches!(error, Some(LoginError::Denied(_)))),
+        check_device(DeviceLoginOutcome::Expired, |error| matches!(
+            error,
+            Some(LoginError::Visit(VisitError::TooLate(_)))
+        )),
     );
 }
 
-async fn check_device(end: DeviceEnd, is_expected: impl Fn(Option<LoginError>) -> bool) {
-    let device = Device { end, ..Device::default() };
+async fn check_device(end: DeviceLoginOutcome, is_expected: impl Fn(Option<LoginError>) -> bool) {
+    let device = DeviceLoginBehaviour { end, ..DeviceLoginBehaviour::default() };
     let scene = Scene::new(|switches| switches.device = Some(device));
     let account = scene.account();
     let mut person = scene.somebody();
@@ -124,6 +127,6 @@ async fn check_device(end: DeviceEnd, is_expected: impl Fn(Option<LoginError>) -
     let outcome = account.log_in(Arc::new(person)).await;
     assert!(is_expected(outcome.err()), "{end:?}");
     let answer = scene.ask(&account, "tools/list").await.map_err(|why| why.remedy);
-    assert_eq!(answer, if end == DeviceEnd::Granted { Ok(200) } else { Err(Remedy::Login) }, "{end:?}");
+    assert_eq!(answer, if end == DeviceLoginOutcome::Granted { Ok(200) } else { Err(AuthRecovery::Login) }, "{end:?}");
     assert_eq!(scene.authd.counts().authorizations, 0, "{end:?}");
 }

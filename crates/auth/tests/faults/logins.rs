@@ -2,8 +2,10 @@
 
 use serde_json::json;
 use wharf_auth::LoginError;
-use wharf_net::Remedy;
-use wharf_testkit::authd::{ClientAuth, Description, Document, Iss, Metadata, Page, Registration, Resource, Site};
+use wharf_net::AuthRecovery;
+use wharf_testkit::authd::{
+    ClientAuth, Description, Document, IssParameter, Metadata, Page, Registration, Resource, Site,
+};
 
 use crate::scene::Scene;
 
@@ -31,7 +33,7 @@ async fn o07_servers_of_2025_03_26_are_found() {
         let scene = Scene::new(|switches| {
             (switches.one_origin, switches.metadata) = (true, metadata);
             switches.description = Description::Absent;
-            (switches.iss, switches.iss_advertised) = (Iss::Absent, false);
+            (switches.iss, switches.iss_advertised) = (IssParameter::Absent, false);
         });
         assert_eq!(scene.ask(&scene.attended(), "tools/list").await, Ok(200), "{metadata:?}");
     }
@@ -93,7 +95,7 @@ async fn o07_metadata_is_not_followed_to_another_origin() {
 async fn t43_a_description_of_another_server_ends_it_before_anything_is_asked() {
     let scene = Scene::new(|switches| switches.resource = Resource::Foreign);
     let account = scene.attended();
-    assert_eq!(scene.ask(&account, "tools/list").await.unwrap_err().remedy, Remedy::Reading);
+    assert_eq!(scene.ask(&account, "tools/list").await.unwrap_err().remedy, AuthRecovery::Reading);
     assert!(scene.authd.seen().iter().all(|seen| seen.site == Site::Server));
     let parent = Scene::new(|switches| switches.resource = Resource::Origin);
     let account = parent.attended();
@@ -161,7 +163,7 @@ async fn o14_t45_a_moved_issuer_sees_nothing_of_the_first() {
     assert_eq!(scene.ask(&account, "tools/list").await, Ok(200));
     scene.authd.move_issuer();
     let unattended = scene.account();
-    assert_eq!(scene.ask(&unattended, "tools/list").await.unwrap_err().remedy, Remedy::Login);
+    assert_eq!(scene.ask(&unattended, "tools/list").await.unwrap_err().remedy, AuthRecovery::Login);
     assert_eq!(scene.ask(&account, "tools/list").await, Ok(200));
     let counts = scene.authd.counts();
     assert_eq!((counts.registrations, counts.strays, counts.refreshes), (2, 0, 0));
@@ -171,13 +173,13 @@ async fn o14_t45_a_moved_issuer_sees_nothing_of_the_first() {
 #[tokio::test]
 async fn t41_an_answer_of_another_issuer_is_not_exchanged() {
     let cases = [
-        (Iss::Right, true, true),
-        (Iss::Right, false, true),
-        (Iss::Absent, false, true),
-        (Iss::Absent, true, false),
-        (Iss::Wrong, true, false),
-        (Iss::Wrong, false, false),
-        (Iss::Slash, true, false),
+        (IssParameter::Right, true, true),
+        (IssParameter::Right, false, true),
+        (IssParameter::Absent, false, true),
+        (IssParameter::Absent, true, false),
+        (IssParameter::Wrong, true, false),
+        (IssParameter::Wrong, false, false),
+        (IssParameter::Slash, true, false),
     ];
     for (iss, advertised, is_good) in cases {
         let scene = Scene::new(|switches| (switches.iss, switches.iss_advertised) = (iss, advertised));
@@ -192,7 +194,7 @@ async fn t41_an_answer_of_another_issuer_is_not_exchanged() {
 
 #[tokio::test]
 async fn t41_a_denial_of_another_issuer_is_not_shown() {
-    let scene = Scene::new(|switches| (switches.page, switches.iss) = (Page::Denied, Iss::Wrong));
+    let scene = Scene::new(|switches| (switches.page, switches.iss) = (Page::Denied, IssParameter::Wrong));
     let error = scene.refused_login().await;
     assert!(matches!(error, LoginError::Mismatch(_)), "{error:?}");
     assert!(!error.to_string().contains("access_denied"));
@@ -200,10 +202,12 @@ async fn t41_a_denial_of_another_issuer_is_not_shown() {
 
 #[tokio::test]
 async fn a_logout_says_whether_the_tokens_are_worth_anything_still() {
-    use wharf_testkit::authd::Revocation;
-    for (revocation, is_said) in
-        [(Revocation::Good, false), (Revocation::Absent, true), (Revocation::ServerError, true)]
-    {
+    use wharf_testkit::authd::RevocationBehaviour;
+    for (revocation, is_said) in [
+        (RevocationBehaviour::Good, false),
+        (RevocationBehaviour::Absent, true),
+        (RevocationBehaviour::ServerError, true),
+    ] {
         let scene = Scene::new(|switches| switches.revocation = revocation);
         let account = scene.logged_in().await;
         let logout = account.log_out().await.unwrap();

@@ -5,8 +5,8 @@ use std::task::Poll;
 use std::time::Duration;
 
 use serde_json::{Value, json};
-use wharf_net::Remedy;
-use wharf_testkit::authd::{Refresh, Rotation};
+use wharf_net::AuthRecovery;
+use wharf_testkit::authd::{Refresh, RefreshRotation};
 
 use crate::scene::Scene;
 
@@ -88,12 +88,12 @@ async fn t47_of_several_processes_at_once_one_renews() {
 #[tokio::test]
 async fn o03_only_a_final_refusal_costs_the_login() {
     let cases = [
-        (Refresh::InvalidGrant, Remedy::Login, false),
-        (Refresh::OtherError, Remedy::Waiting, true),
-        (Refresh::Unauthorized, Remedy::Login, true),
-        (Refresh::TooMany, Remedy::Waiting, true),
-        (Refresh::ServerError, Remedy::Waiting, true),
-        (Refresh::Garbage, Remedy::Waiting, true),
+        (Refresh::InvalidGrant, AuthRecovery::Login, false),
+        (Refresh::OtherError, AuthRecovery::Waiting, true),
+        (Refresh::Unauthorized, AuthRecovery::Login, true),
+        (Refresh::TooMany, AuthRecovery::Waiting, true),
+        (Refresh::ServerError, AuthRecovery::Waiting, true),
+        (Refresh::Garbage, AuthRecovery::Waiting, true),
     ];
     let _stopped = Stopped::clock();
     for (fault, remedy, are_kept) in cases {
@@ -126,7 +126,7 @@ async fn o03_a_silent_endpoint_costs_half_a_minute_and_no_login() {
         _ = scene.authd.await_seen(|seen| seen.is_grant("refresh_token")) => tokio::time::pause(),
     }
     let began = tokio::time::Instant::now();
-    assert_eq!(asking.await.unwrap_err().remedy, Remedy::Waiting);
+    assert_eq!(asking.await.unwrap_err().remedy, AuthRecovery::Waiting);
     assert!(began.elapsed() <= Duration::from_secs(31), "{:?}", began.elapsed());
     tokio::time::resume();
     assert!(account.standing().await.unwrap().kept.unwrap().tokens.is_some());
@@ -134,7 +134,7 @@ async fn o03_a_silent_endpoint_costs_half_a_minute_and_no_login() {
 
 #[tokio::test]
 async fn o04_a_refresh_token_that_is_not_repeated_is_kept() {
-    let scene = Scene::new(|switches| switches.rotation = Rotation::Omitted);
+    let scene = Scene::new(|switches| switches.rotation = RefreshRotation::Omitted);
     let account = scene.logged_in().await;
     for renewals in 1..4 {
         scene.authd.expire_access_tokens();
@@ -151,7 +151,7 @@ async fn o05_an_answer_that_was_lost_costs_at_most_a_login() {
     assert!(scene.ask(&account, "tools/list").await.is_err());
     scene.authd.change(|switches| switches.refresh = Refresh::Good);
     let restarted = scene.account();
-    assert_eq!(scene.ask(&restarted, "tools/list").await.unwrap_err().remedy, Remedy::Login);
+    assert_eq!(scene.ask(&restarted, "tools/list").await.unwrap_err().remedy, AuthRecovery::Login);
     let counts = scene.authd.counts();
     assert_eq!((counts.concurrent, counts.stale), (0, 0));
     restarted.log_in(scene.person()).await.unwrap();
@@ -228,7 +228,7 @@ async fn o18_a_slow_endpoint_holds_nobody_for_longer_than_half_a_minute() {
     let began = tokio::time::Instant::now();
     let answers = callers.await;
     assert!(
-        answers.iter().all(|answer| answer.as_ref().is_err_and(|why| why.remedy == Remedy::Waiting)),
+        answers.iter().all(|answer| answer.as_ref().is_err_and(|why| why.remedy == AuthRecovery::Waiting)),
         "{answers:?}"
     );
     assert!(began.elapsed() <= Duration::from_secs(31), "{:?}", began.elapsed());
@@ -250,7 +250,7 @@ async fn o19_a_logout_wins_over_a_renewal() {
     let (answer, left) = tokio::join!(asking, leaving);
     assert!(answer.is_err() && left.unwrap().was_kept);
     assert!(account.standing().await.unwrap().kept.is_none());
-    assert_eq!(scene.ask(&account, "tools/list").await.unwrap_err().remedy, Remedy::Login);
+    assert_eq!(scene.ask(&account, "tools/list").await.unwrap_err().remedy, AuthRecovery::Login);
     scene.authd.await_seen(|seen| seen.path == "/revoke").await;
 }
 

@@ -6,9 +6,12 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use tempfile::TempDir;
 use url::Url;
 use wharf_auth::{
-    Account, AccountKey, AccountOptions, DevicePage, FileVault, LoginError, Page, Returned, Visit, VisitError, Visitor,
+    Account, AccountKey, AccountOptions, DeviceCodePage, FileVault, LoginCallback, LoginError, Page, Visit, VisitError,
+    Visitor,
 };
-use wharf_net::{HeaderMap, Method, Net, NetOptions, NotAuthorized, Pending, Redirects, Request, Response, SendError};
+use wharf_net::{
+    HeaderMap, Method, Net, NetOptions, NotAuthorized, Pending, RedirectPolicy, Request, Response, SendError,
+};
 use wharf_testkit::authd::{Authd, Description, Switches};
 
 /// Where logins come back to. Nobody listens there: the visitor reads the address it is sent to.
@@ -95,7 +98,7 @@ impl Scene {
             url: self.url(),
             headers: HeaderMap::new(),
             body: body.into(),
-            redirects: Redirects::Refused,
+            redirects: RedirectPolicy::Refused,
         };
         let response = match net.send(request).await {
             Err(SendError::NotAuthorized(why)) => return Err(why),
@@ -154,7 +157,7 @@ impl Visit for Trip {
         CALLBACK
     }
 
-    fn go(self: Box<Self>, page: Page) -> Pending<Result<Returned, VisitError>> {
+    fn go(self: Box<Self>, page: Page) -> Pending<Result<LoginCallback, VisitError>> {
         Box::pin(async move {
             self.clock.jump(self.jump);
             let sent = tokio::task::spawn_blocking(move || wharf_testkit::authd::visit(&page.url)).await.unwrap();
@@ -163,14 +166,14 @@ impl Visit for Trip {
         })
     }
 
-    fn show_code(&self, _: &DevicePage) -> Result<(), VisitError> {
+    fn show_code(&self, _: &DeviceCodePage) -> Result<(), VisitError> {
         Ok(())
     }
 }
 
-fn returned(back: &Url) -> Returned {
+fn returned(back: &Url) -> LoginCallback {
     let field = |name: &str| back.query_pairs().find(|(key, _)| key == name).map(|(_, value)| value.into_owned());
-    Returned {
+    LoginCallback {
         code: field("code"),
         state: field("state"),
         iss: field("iss"),

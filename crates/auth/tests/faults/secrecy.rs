@@ -7,7 +7,7 @@ use std::sync::{Mutex, PoisonError};
 use tracing::field::{Field, Visit};
 use tracing::span::{Attributes, Id, Record};
 use tracing::{Event, Metadata, Subscriber};
-use wharf_testkit::authd::{ClientAuth, Refresh, StepUp};
+use wharf_testkit::authd::{ClientAuth, Refresh, ScopeRequirement};
 
 use crate::scene::Scene;
 
@@ -31,7 +31,7 @@ async fn t50_no_secret_is_logged_shown_or_told() {
             let login = account.log_in(scene.person()).await.unwrap_err();
             write!(said, "{failed} {failed:?} {login} {login:?} {:?}", account.standing().await).unwrap();
         }
-        scene.authd.change(|switches| switches.step_up = StepUp::Forever);
+        scene.authd.change(|switches| switches.step_up = ScopeRequirement::Forever);
         write!(said, "{:?}", account.log_out().await).unwrap();
         said.push_str(&LOG.lock().unwrap_or_else(PoisonError::into_inner));
         let told: Vec<_> = scene.authd.secrets().into_iter().filter(|secret| said.contains(secret.as_str())).collect();

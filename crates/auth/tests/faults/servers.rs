@@ -1,7 +1,7 @@
 //! What the protected server does: wants more, breaks off, wants nothing.
 
-use wharf_net::{Authorizer, HeaderMap, HeaderValue, Refusal, Remedy, header};
-use wharf_testkit::authd::{Description, Refresh, Seen, Site, StepUp};
+use wharf_net::{AuthRecovery, Authorizer, HeaderMap, HeaderValue, Refusal, header};
+use wharf_testkit::authd::{Description, Refresh, ScopeRequirement, Seen, Site};
 
 use crate::scene::Scene;
 
@@ -42,13 +42,13 @@ async fn o15_a_stream_that_breaks_off_with_its_token_costs_one_renewal() {
 async fn o16_more_is_asked_for_only_of_a_person() {
     let scene = Scene::new(|switches| {
         switches.challenge_scope = Some("mcp:basic".to_owned());
-        switches.step_up = StepUp::Needs("mcp:write".to_owned());
+        switches.step_up = ScopeRequirement::Needs("mcp:write".to_owned());
     });
     let attended = scene.attended();
     assert_eq!(scene.ask(&attended, "tools/list").await, Ok(200));
     let alone = scene.account();
     let why = scene.ask(&alone, "tools/call").await.unwrap_err();
-    assert_eq!(why.remedy, Remedy::Scope("mcp:basic mcp:write".to_owned()));
+    assert_eq!(why.remedy, AuthRecovery::Scope("mcp:basic mcp:write".to_owned()));
     assert_eq!(scene.authd.counts().authorizations, 1);
     assert_eq!(scene.ask(&attended, "tools/call").await, Ok(200));
     let pages: Vec<_> = scene.authd.seen().into_iter().filter(|seen| seen.path == "/authorize").collect();
@@ -58,7 +58,7 @@ async fn o16_more_is_asked_for_only_of_a_person() {
 
 #[tokio::test]
 async fn t48_a_server_that_always_wants_more_is_given_up() {
-    let scene = Scene::new(|switches| switches.step_up = StepUp::Forever);
+    let scene = Scene::new(|switches| switches.step_up = ScopeRequirement::Forever);
     let account = scene.attended();
     let why = scene.ask(&account, "tools/call").await.unwrap_err();
     assert!(why.reason.contains("mcp:more-"), "{why:?}");
@@ -78,7 +78,7 @@ async fn o14_nothing_is_registered_at_presumed_places_because_descriptions_are_a
         switches.description = Description::Absent;
         switches.refresh = Refresh::InvalidGrant;
     });
-    assert_eq!(scene.ask(&account, "tools/list").await.unwrap_err().remedy, Remedy::Waiting);
+    assert_eq!(scene.ask(&account, "tools/list").await.unwrap_err().remedy, AuthRecovery::Waiting);
     let presumed = ["/register", "/authorize", "/token"];
     let is_presumed = |seen: &Seen| seen.site == Site::Server && presumed.contains(&seen.path.as_str());
     assert!(!scene.authd.seen().iter().any(is_presumed));

@@ -10,8 +10,8 @@ use std::time::Duration;
 
 use serde_json::json;
 use wharf_auth::{Account, AccountKey, AccountOptions, FileVault, Vault};
-use wharf_net::{Authorizer, Credentials, Method, Remedy};
-use wharf_store::{Document, Privacy};
+use wharf_net::{AuthRecovery, Authorizer, Method, RequestCredentials};
+use wharf_store::{Document, DocumentPrivacy};
 
 /// How far the clock goes on at a time, in milliseconds: further than tokens last.
 const STEP: u64 = 100_000;
@@ -45,7 +45,7 @@ pub fn log_in(path: &Path, address: SocketAddr) {
     let issuer = format!("http://{address}");
     let accounts = json!({"": {"current": issuer, "issuers": {issuer.as_str(): login}}});
     let text = json!({"version": 1, "servers": {key().server: {"accounts": accounts}}}).to_string();
-    Document::at(path, Privacy::Private).write(text.as_bytes()).unwrap();
+    Document::at(path, DocumentPrivacy::Private).write(text.as_bytes()).unwrap();
 }
 
 pub fn live(path: &Path, address: SocketAddr, expiries: usize) {
@@ -79,12 +79,12 @@ fn account(path: &Path, address: SocketAddr, now: &Arc<AtomicU64>) -> Account {
 async fn request(account: &Account, address: SocketAddr, seen: &mut usize) -> bool {
     let url = format!("http://{address}/mcp").parse().unwrap();
     let carried = match account.credentials(&Method::POST, &url) {
-        Credentials::Ready(carried) => Ok(Some(carried)),
-        Credentials::Later(pending) => {
+        RequestCredentials::Ready(carried) => Ok(Some(carried)),
+        RequestCredentials::Later(pending) => {
             *seen += 1;
             pending.await
         }
-        Credentials::None => Ok(None),
+        RequestCredentials::None => Ok(None),
     };
     match carried {
         Ok(Some(carried)) => {
@@ -93,7 +93,7 @@ async fn request(account: &Account, address: SocketAddr, seen: &mut usize) -> bo
             true
         }
         Ok(None) => false,
-        Err(error) if error.remedy == Remedy::Login => false,
+        Err(error) if error.remedy == AuthRecovery::Login => false,
         Err(error) => panic!("{error}"),
     }
 }

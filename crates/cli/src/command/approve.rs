@@ -9,7 +9,7 @@ use wharf_terminal::failure::{Ending, Failure, Kind, Outcome};
 use wharf_terminal::nearest::suggestion;
 use wharf_terminal::question;
 use wharf_terminal::servers::shown_word;
-use wharf_terminal::session::{Common, Session};
+use wharf_terminal::session::{CommonArgs, Session};
 use wharf_terminal::style::{NAME, paint};
 use wharf_terminal::table::wrap_gutter;
 
@@ -36,7 +36,7 @@ pub struct Args {
     #[arg(long, value_name = "HEX")]
     digest: Option<String>,
     #[command(flatten)]
-    pub common: Common,
+    pub common: CommonArgs,
 }
 
 #[derive(Debug, clap::Args)]
@@ -52,7 +52,7 @@ pub struct RevokeArgs {
     #[arg(long, conflicts_with = "servers")]
     all: bool,
     #[command(flatten)]
-    pub common: Common,
+    pub common: CommonArgs,
 }
 
 #[derive(Serialize)]

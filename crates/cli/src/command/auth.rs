@@ -8,16 +8,16 @@ use std::sync::Arc;
 use clap::Subcommand;
 use serde_json::json;
 use wharf_auth::{Kept, LoginError};
-use wharf_client::Services;
+use wharf_client::ClientServices;
 use wharf_spec::{HttpSpec, ServerEntry, ServerSpec, Untrusted};
 
-use wharf_terminal::accounts::{Showing, has_own, visitor};
+use wharf_terminal::accounts::{LoginPageMode, has_own, visitor};
 use wharf_terminal::age::Ends;
 use wharf_terminal::clock::{timestamp, unix_time};
 use wharf_terminal::failure::{Ending, Failure, Outcome, login_words};
 use wharf_terminal::login_errors::explained;
-use wharf_terminal::servers::{OneServer, connect_one, shown_word};
-use wharf_terminal::session::{Common, Session};
+use wharf_terminal::servers::{ServerArg, connect_one, shown_word};
+use wharf_terminal::session::{CommonArgs, Session};
 use wharf_terminal::style::{GOOD, NAME, QUIET, paint};
 
 pub use meant::Meant;
@@ -57,9 +57,9 @@ pub struct Args {
     #[arg(long, value_name = "SCOPES")]
     scope: Option<String>,
     #[command(flatten)]
-    server: OneServer,
+    server: ServerArg,
     #[command(flatten)]
-    common: Common,
+    common: CommonArgs,
 }
 
 #[derive(Debug, Subcommand)]
@@ -69,19 +69,19 @@ enum Action {
 }
 
 impl Args {
-    pub fn common(&self) -> &Common {
+    pub fn common(&self) -> &CommonArgs {
         match &self.action {
             Some(Action::Status(status)) => &status.common,
             None => &self.common,
         }
     }
 
-    fn showing(&self) -> Showing {
+    fn showing(&self) -> LoginPageMode {
         match self {
-            Self { no_browser: true, .. } => Showing::Address,
-            Self { device: true, .. } => Showing::Code,
-            Self { yes: true, .. } => Showing::AtOnce,
-            _ => Showing::Asking,
+            Self { no_browser: true, .. } => LoginPageMode::Address,
+            Self { device: true, .. } => LoginPageMode::Code,
+            Self { yes: true, .. } => LoginPageMode::AtOnce,
+            _ => LoginPageMode::Asking,
         }
     }
 }
@@ -126,7 +126,7 @@ fn dialled(entry: &ServerEntry) -> Result<&HttpSpec, Failure> {
 
 /// Connects with the new login and returns the number of tools.
 async fn tools(session: &Session, entry: &ServerEntry) -> Result<usize, Failure> {
-    let connection = connect_one(session, entry, &Services::default()).await?;
+    let connection = connect_one(session, entry, &ClientServices::default()).await?;
     if !connection.facts().capabilities.tools {
         return Ok(0);
     }

@@ -9,21 +9,21 @@ use std::path::PathBuf;
 use std::time::Instant;
 
 use wharf::CallOptions;
-use wharf::tools::Caller;
+use wharf::tools::ToolCaller;
 use wharf_spec::{ServerEntry, ToolId};
 use wharf_wire::{TaskSupport, ToolDefinition};
 
-use crate::selector::{Selected, select};
+use crate::selector::{SelectedTool, select};
 use wharf_terminal::call_arguments::{Given, Help, Schema, Typed, compose, example, read_object};
 use wharf_terminal::failure::{Ending, Failure, Outcome};
-use wharf_terminal::hosting::{Begin, Hosted};
-use wharf_terminal::servers::{OneServer, names, shown_word};
-use wharf_terminal::services::{Offer, ServiceArgs, warn_of_logs};
-use wharf_terminal::session::{Common, Session};
+use wharf_terminal::hosting::{OneShotHost, StartMode};
+use wharf_terminal::servers::{ServerArg, names, shown_word};
+use wharf_terminal::services::{OfferedServices, ServiceArgs, warn_of_logs};
+use wharf_terminal::session::{CommonArgs, Session};
 use wharf_terminal::stdin;
 use wharf_terminal::table::wrap;
 
-use follow::{AsTask, Calling};
+use follow::{Calling, TaskMode};
 use show::{Answered, show};
 
 pub use argv::sorted;
@@ -80,9 +80,9 @@ pub struct Args {
     #[command(flatten)]
     services: ServiceArgs,
     #[command(flatten)]
-    server: OneServer,
+    server: ServerArg,
     #[command(flatten)]
-    pub common: Common,
+    pub common: CommonArgs,
 }
 
 pub async fn run(args: &Args, session: &Session) -> Outcome {
@@ -95,12 +95,13 @@ pub async fn run(args: &Args, session: &Session) -> Outcome {
     let (object, typed) = read(args, &selected, session).await?;
     let entry = args.server.resolve(session, selected.server).await?;
     let offer = args.services.offer(session)?;
-    let hosted = Hosted::start(session, vec![entry.clone()], offer.services.clone().tasks(), Begin::AtOnce).await?;
+    let hosted =
+        OneShotHost::start(session, vec![entry.clone()], offer.services.clone().tasks(), StartMode::AtOnce).await?;
     Call { args, session, hosted, selected: &selected, entry: &entry }.make(object, typed, offer).await
 }
 
 /// Reads all arguments, from the command line and stdin, before any server starts.
-async fn read(args: &Args, selected: &Selected<'_>, session: &Session) -> Result<(Vec<Given>, Typed), Failure> {
+async fn read(args: &Args, selected: &SelectedTool<'_>, session: &Session) -> Result<(Vec<Given>, Typed), Failure> {
     // A `-` after `--name` is that argument's value.
     let is_value =
         |at: usize| at > 0 && selected.rest[at - 1].starts_with("--") && !selected.rest[at - 1].contains('=');
@@ -124,13 +125,13 @@ async fn read(args: &Args, selected: &Selected<'_>, session: &Session) -> Result
 struct Call<'a> {
     args: &'a Args,
     session: &'a Session,
-    hosted: Hosted<'a>,
-    selected: &'a Selected<'a>,
+    hosted: OneShotHost<'a>,
+    selected: &'a SelectedTool<'a>,
     entry: &'a ServerEntry,
 }
 
 impl Call<'_> {
-    async fn make(&self, mut given: Vec<Given>, typed: Typed, mut offer: Offer) -> Outcome {
+    async fn make(&self, mut given: Vec<Given>, typed: Typed, mut offer: OfferedServices) -> Outcome {
         let Self { args, session, hosted, entry, .. } = self;
         let server = entry.name.as_str();
         let connection = hosted.ready(&entry.name).await?;
@@ -143,7 +144,7 @@ impl Call<'_> {
         let composed = composed.map_err(|failure| self.with_example(failure, definition, schema.as_ref()))?;
         composed.warnings.iter().for_each(|warning| session.console.warn(format_args!("{server}: {warning}")));
         let arguments = &composed.arguments;
-        let options = CallOptions::default().caller(Caller::person());
+        let options = CallOptions::default().caller(ToolCaller::person());
         let id = ToolId::new(&entry.name, definition.name.as_str());
         let permit = hosted.host.permit(&id, arguments, options).await;
         let permit = permit.map_err(|error| hosted.failure(&entry.name, error))?;
@@ -175,16 +176,16 @@ impl Call<'_> {
     }
 }
 
-fn as_task(args: &Args, tool: &ToolDefinition) -> AsTask {
+fn as_task(args: &Args, tool: &ToolDefinition) -> TaskMode {
     match (args.task, tool.task_support == TaskSupport::Required) {
-        (true, _) => AsTask::Wished,
-        (false, true) => AsTask::Needed,
-        (false, false) => AsTask::IfServerWants,
+        (true, _) => TaskMode::Wished,
+        (false, true) => TaskMode::Needed,
+        (false, false) => TaskMode::IfServerWants,
     }
 }
 
 /// Returns the part of the command line that precedes the tool's arguments.
-fn line(selected: &Selected<'_>, tool: &ToolDefinition) -> String {
+fn line(selected: &SelectedTool<'_>, tool: &ToolDefinition) -> String {
     let tool = wharf_spec::Untrusted::new(tool.name.as_str()).shortened(200).to_string();
     match selected.server {
         Some(server) => format!("wharf call {} {tool}", shown_word(server)),
@@ -193,10 +194,10 @@ fn line(selected: &Selected<'_>, tool: &ToolDefinition) -> String {
 }
 
 /// Prints the arguments of a tool. Does not start the server if the catalog of its last run has the tool.
-async fn help(args: &Args, session: &Session, selected: &Selected<'_>) -> Outcome {
+async fn help(args: &Args, session: &Session, selected: &SelectedTool<'_>) -> Outcome {
     let entry = args.server.resolve(session, selected.server).await?;
     let services = args.services.offer(session)?.services.tasks();
-    let hosted = Hosted::start(session, vec![entry.clone()], services, Begin::WhenNeeded).await?;
+    let hosted = OneShotHost::start(session, vec![entry.clone()], services, StartMode::WhenNeeded).await?;
     let tool = match find::known(&hosted, &entry.name, selected.tool) {
         Some(tool) => tool,
         None => {

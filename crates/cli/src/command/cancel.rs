@@ -4,7 +4,7 @@ use serde::{Deserialize, Serialize};
 
 use wharf_terminal::control::Answered;
 use wharf_terminal::failure::{Ending, Outcome};
-use wharf_terminal::session::{Common, Session};
+use wharf_terminal::session::{CommonArgs, Session};
 
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
@@ -20,8 +20,8 @@ pub struct Args {
 }
 
 impl Args {
-    pub fn common(&self) -> Common {
-        Common { json: self.json, ..Common::default() }
+    pub fn common(&self) -> CommonArgs {
+        CommonArgs { json: self.json, ..CommonArgs::default() }
     }
 }
 

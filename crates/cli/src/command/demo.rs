@@ -13,9 +13,9 @@ mod trouble;
 
 use wharf_terminal::failure::{Ending, Failure, Kind, Outcome};
 use wharf_terminal::question::is_somebody_there;
-use wharf_terminal::session::{Common, Session};
+use wharf_terminal::session::{CommonArgs, Session};
 
-use cast::{Answers, Cast};
+use cast::{Answers, DemoServers};
 use tour::Tour;
 
 #[derive(Debug, clap::Args)]
@@ -34,8 +34,8 @@ pub struct Args {
 }
 
 impl Args {
-    pub fn common(&self) -> Common {
-        Common { json: self.json, ..Common::default() }
+    pub fn common(&self) -> CommonArgs {
+        CommonArgs { json: self.json, ..CommonArgs::default() }
     }
 }
 
@@ -44,7 +44,7 @@ pub async fn run(args: &Args, session: &Session) -> Outcome {
         return Err(Failure::usage("--ask needs a terminal").hint("without it, the tour answers by itself"));
     }
     let mut tour = Tour::new(session);
-    let mut cast = Cast::new(session, if args.ask { Answers::Person } else { Answers::Tour })?;
+    let mut cast = DemoServers::new(session, if args.ask { Answers::Person } else { Answers::Tour })?;
     let connected =
         tour.step("connect", "Three servers at once, each of another age", scenes::connect(&mut cast)).await?;
     if connected {
@@ -60,7 +60,7 @@ pub async fn run(args: &Args, session: &Session) -> Outcome {
     }
 }
 
-async fn perform(tour: &mut Tour<'_>, cast: &Cast<'_>) -> Result<(), Failure> {
+async fn perform(tour: &mut Tour<'_>, cast: &DemoServers<'_>) -> Result<(), Failure> {
     tour.step("tools", "What they offer", scenes::tools(cast)).await?;
     tour.step("call", "A call and its answer", scenes::call(cast)).await?;
     tour.step("progress", "A slow call says how far it has got", scenes::progress(cast)).await?;

@@ -4,12 +4,12 @@ use serde::Serialize;
 use serde_json::{Map, Value};
 use wharf_config::Configured;
 use wharf_config::clients::{Client, export};
-use wharf_spec::Admission;
+use wharf_spec::ActivationState;
 
 use crate::command::clients::{known_clients, note_line};
 use wharf_terminal::configured::refusal;
 use wharf_terminal::failure::{Ending, Failure, Outcome};
-use wharf_terminal::session::{Common, Session};
+use wharf_terminal::session::{CommonArgs, Session};
 
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
@@ -26,7 +26,7 @@ pub struct Args {
     /// Servers to export; default: all in effect
     servers: Vec<String>,
     #[command(flatten)]
-    pub common: Common,
+    pub common: CommonArgs,
 }
 
 #[derive(Serialize)]
@@ -73,7 +73,7 @@ pub async fn run(args: &Args, session: &Session) -> Outcome {
 
 /// Returns the reason not to export a server: the other program would run it without approval.
 fn unfit(server: &Configured) -> Option<Failure> {
-    refusal(server).filter(|_| server.described.is_err() || server.admission() == Admission::Unapproved)
+    refusal(server).filter(|_| server.described.is_err() || server.admission() == ActivationState::Unapproved)
 }
 
 /// Returns the entry with its texts escaped if the source file does not expand references.

@@ -4,20 +4,20 @@ use clap::ValueEnum;
 use wharf_client::Connection;
 
 use wharf_terminal::failure::{Ending, Failure, Outcome};
-use wharf_terminal::servers::{ManyServers, each};
-use wharf_terminal::session::{Common, Session};
+use wharf_terminal::servers::{ServerArgs, each};
+use wharf_terminal::session::{CommonArgs, Session};
 use wharf_terminal::stdin;
 
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Example:\n  wharf hold --stdio \"wharf demo-server\" --then close")]
 pub struct Args {
     #[command(flatten)]
-    servers: ManyServers,
+    servers: ServerArgs,
     /// Action once ready, instead of reading it from stdin
     #[arg(long)]
     then: Option<Then>,
     #[command(flatten)]
-    pub common: Common,
+    pub common: CommonArgs,
 }
 
 #[derive(Debug, Clone, Copy, ValueEnum)]

@@ -6,8 +6,8 @@ use std::path::{Path, PathBuf};
 
 use serde::Serialize;
 use serde_json::{Map, Value};
-use wharf_config::clients::{Client, Imported, import};
-use wharf_config::{Approvable, EntrySite, describe};
+use wharf_config::clients::{Client, ImportedServer, import};
+use wharf_config::{ApprovalSubject, EntrySite, describe};
 use wharf_spec::{ServerName, Untrusted};
 
 use crate::command::clients::{known_clients, note_line};
@@ -17,7 +17,7 @@ use wharf_terminal::configured::{home, problems_of};
 use wharf_terminal::failure::{Ending, Failure, Kind, Outcome, gutter};
 use wharf_terminal::question;
 use wharf_terminal::scope::{Scope, write_server};
-use wharf_terminal::session::{Common, Session};
+use wharf_terminal::session::{CommonArgs, Session};
 use wharf_terminal::style::{GOOD, HEADING, NAME, QUIET, WARNING, paint};
 
 #[derive(Debug, clap::Args)]
@@ -48,14 +48,14 @@ pub struct Args {
     #[arg(long, short, value_enum, default_value_t = Scope::Global)]
     scope: Scope,
     #[command(flatten)]
-    pub common: Common,
+    pub common: CommonArgs,
 }
 
 /// A server found in another program's file.
 struct Found {
     client: Client,
     file: PathBuf,
-    server: Imported,
+    server: ImportedServer,
 }
 
 /// Result of importing one server.
@@ -145,7 +145,7 @@ fn read(args: &Args, session: &Session, client: Client, file: &Path) -> Result<V
     let Some(text) = text(file, args.file.is_some())? else { return Ok(Vec::new()) };
     let servers = import(client, &text, file, &session.surroundings.cwd)
         .map_err(|error| Failure::usage(format_args!("{}:{}: {}", file.display(), error.at, error.text)))?;
-    let found = |mut server: Imported| {
+    let found = |mut server: ImportedServer| {
         if args.scope == Scope::Global && file.starts_with(&session.surroundings.cwd) {
             settle_down(&mut server, &session.surroundings.cwd);
         }
@@ -155,7 +155,7 @@ fn read(args: &Args, session: &Session, client: Client, file: &Path) -> Result<V
 }
 
 /// Makes relative paths of a project's server absolute, so that it works from any directory.
-fn settle_down(server: &mut Imported, project: &Path) {
+fn settle_down(server: &mut ImportedServer, project: &Path) {
     let absolute = |text: &str| project.join(text).display().to_string();
     for key in ["command", "envFile"] {
         let Some(Value::String(text)) = server.entry.get_mut(key) else { continue };
@@ -212,7 +212,7 @@ async fn settle(args: &Args, session: &Session, one: &Found, stored: &HashSet<St
     let places = &session.configuration.places;
     let file = places.file_of(args.scope.layer()).unwrap_or_default();
     shown.site = EntrySite::new(places, args.scope.layer(), &file, &name);
-    let lines = Approvable::of(&shown, &session.surroundings).lines();
+    let lines = ApprovalSubject::of(&shown, &session.surroundings).lines();
     if stored.contains(&server.id) {
         say(session, &one.shown(&[format!("a `{name}` of another program has just been stored")]));
         return Ok(Fate::AlreadyThere);

@@ -8,7 +8,7 @@ use super::auth::{Meant, apart, named, vault};
 use wharf_terminal::failure::{Ending, Failure, Outcome};
 use wharf_terminal::login_errors::{explained, kept_badly};
 use wharf_terminal::servers::shown_word;
-use wharf_terminal::session::{Common, Session};
+use wharf_terminal::session::{CommonArgs, Session};
 use wharf_terminal::style::{GOOD, NAME, paint};
 
 #[derive(Debug, clap::Args)]
@@ -27,7 +27,7 @@ pub struct Args {
     #[arg(long, conflicts_with = "account")]
     all: bool,
     #[command(flatten)]
-    pub common: Common,
+    pub common: CommonArgs,
 }
 
 pub async fn run(args: &Args, session: &Session) -> Outcome {

@@ -7,15 +7,15 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use serde::Serialize;
-use wharf::Voice;
+use wharf::LogSource;
 use wharf_spec::Untrusted;
 
 use wharf_terminal::failure::{Ending, Failure, Outcome};
 use wharf_terminal::nearest::suggestion;
-use wharf_terminal::session::{Common, Session};
+use wharf_terminal::session::{CommonArgs, Session};
 use wharf_terminal::style::{NAME, QUIET, paint};
 
-use tail::{Entry, Tails, servers_in};
+use tail::{Entry, LogTails, servers_in};
 
 /// Poll interval of `--follow`.
 const LOOK_EVERY: Duration = Duration::from_millis(200);
@@ -47,8 +47,8 @@ pub struct Args {
 }
 
 impl Args {
-    pub fn common(&self) -> Common {
-        Common { json: self.json, ..Common::default() }
+    pub fn common(&self) -> CommonArgs {
+        CommonArgs { json: self.json, ..CommonArgs::default() }
     }
 }
 
@@ -80,7 +80,7 @@ pub async fn run(args: &Args, session: &Session) -> Outcome {
     if let Some(id) = &args.id {
         check_known(id, &folder, session)?;
     }
-    let mut tails = Tails::new(folder.clone(), args.id.clone());
+    let mut tails = LogTails::new(folder.clone(), args.id.clone());
     let mut entries = tails.more();
     if let (true, Some(id)) = (entries.is_empty(), &args.id) {
         entries = running::ask(session, id).await;
@@ -101,7 +101,7 @@ pub async fn run(args: &Args, session: &Session) -> Outcome {
 }
 
 /// Prints existing and new lines until the command is interrupted.
-async fn follow(args: &Args, session: &Session, mut entries: Vec<Entry>, mut tails: Tails) -> Outcome {
+async fn follow(args: &Args, session: &Session, mut entries: Vec<Entry>, mut tails: LogTails) -> Outcome {
     loop {
         show(args, session, &entries)?;
         tokio::time::sleep(LOOK_EVERY).await;
@@ -149,8 +149,8 @@ fn item(entry: &Entry) -> Item<'_> {
 fn line(entry: &Entry, with_server: bool) -> String {
     let server = with_server.then(|| format!(" {}", paint(NAME, Untrusted::new(entry.server.as_str()))));
     let mark = match entry.voice {
-        Voice::Server => "|",
-        Voice::Wharf => "-",
+        LogSource::Server => "|",
+        LogSource::Wharf => "-",
     };
     let time = paint(QUIET, Untrusted::new(entry.known_time().unwrap_or("-")));
     format!("{time}{} {} {}", server.unwrap_or_default(), paint(QUIET, mark), Untrusted::new(entry.text.as_str()))

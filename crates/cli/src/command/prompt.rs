@@ -4,16 +4,16 @@ use std::fmt::Write as _;
 
 use serde::Serialize;
 use wharf_spec::Untrusted;
-use wharf_wire::{PromptResult, Raw};
+use wharf_wire::{PromptResult, RawJson};
 
 use wharf_terminal::call_arguments::read_words;
 use wharf_terminal::content::text_view;
 use wharf_terminal::denied::refuse_denied;
 use wharf_terminal::failure::{Ending, Failure, Outcome};
 use wharf_terminal::prompt_text::{check, expand, text};
-use wharf_terminal::servers::{OneServer, connect_one};
+use wharf_terminal::servers::{ServerArg, connect_one};
 use wharf_terminal::services::ServiceArgs;
-use wharf_terminal::session::{Common, Session};
+use wharf_terminal::session::{CommonArgs, Session};
 use wharf_terminal::style::{HEADING, paint};
 
 #[derive(Debug, clap::Args)]
@@ -29,9 +29,9 @@ pub struct Args {
     #[command(flatten)]
     services: ServiceArgs,
     #[command(flatten)]
-    server: OneServer,
+    server: ServerArg,
     #[command(flatten)]
-    pub common: Common,
+    pub common: CommonArgs,
 }
 
 #[derive(Serialize)]
@@ -40,7 +40,7 @@ struct PromptDocument<'a> {
     server: &'a str,
     prompt: &'a str,
     description: Option<&'a str>,
-    messages: &'a Raw,
+    messages: &'a RawJson,
 }
 
 pub async fn run(args: &Args, session: &Session) -> Outcome {

@@ -5,15 +5,15 @@ use std::path::PathBuf;
 use serde::Serialize;
 use wharf_client::{CallOptions, Connection};
 use wharf_spec::Untrusted;
-use wharf_wire::{Raw, ReadResult};
+use wharf_wire::{RawJson, ReadResult};
 
 use wharf_terminal::content::resources_saving;
 use wharf_terminal::denied::refuse_denied;
 use wharf_terminal::failure::{Ending, Failure, Outcome};
 use wharf_terminal::saving::Shelf;
-use wharf_terminal::servers::{OneServer, connect_one};
+use wharf_terminal::servers::{ServerArg, connect_one};
 use wharf_terminal::services::ServiceArgs;
-use wharf_terminal::session::{Common, Session};
+use wharf_terminal::session::{CommonArgs, Session};
 
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
@@ -31,9 +31,9 @@ pub struct Args {
     #[command(flatten)]
     services: ServiceArgs,
     #[command(flatten)]
-    server: OneServer,
+    server: ServerArg,
     #[command(flatten)]
-    pub common: Common,
+    pub common: CommonArgs,
 }
 
 #[derive(Serialize)]
@@ -41,7 +41,7 @@ struct ReadDocument<'a> {
     schema: u32,
     server: &'a str,
     uri: &'a str,
-    contents: &'a Raw,
+    contents: &'a RawJson,
     /// Files written by `--save`.
     #[serde(skip_serializing_if = "Option::is_none")]
     saved: Option<&'a [PathBuf]>,

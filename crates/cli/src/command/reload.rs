@@ -5,7 +5,7 @@ use wharf_spec::Untrusted;
 use wharf_terminal::control::Answered;
 use wharf_terminal::failure::{Ending, Kind, Outcome};
 use wharf_terminal::fleet::Reloaded;
-use wharf_terminal::session::{Common, Session};
+use wharf_terminal::session::{CommonArgs, Session};
 
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
@@ -22,8 +22,8 @@ pub struct Args {
 }
 
 impl Args {
-    pub fn common(&self) -> Common {
-        Common { json: self.json, ..Common::default() }
+    pub fn common(&self) -> CommonArgs {
+        CommonArgs { json: self.json, ..CommonArgs::default() }
     }
 }
 

@@ -4,8 +4,8 @@ use wharf_wire::Resource;
 
 use wharf_terminal::failure::Outcome;
 use wharf_terminal::listing::list;
-use wharf_terminal::servers::ManyServers;
-use wharf_terminal::session::{Common, Session};
+use wharf_terminal::servers::ServerArgs;
+use wharf_terminal::session::{CommonArgs, Session};
 
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
@@ -16,9 +16,9 @@ Examples:
   wharf resources --json --stdio \"wharf demo-server\" | jq -r '.items[].uri'")]
 pub struct Args {
     #[command(flatten)]
-    servers: ManyServers,
+    servers: ServerArgs,
     #[command(flatten)]
-    pub common: Common,
+    pub common: CommonArgs,
 }
 
 pub async fn run(args: &Args, session: &Session) -> Outcome {

@@ -10,7 +10,7 @@ mod text;
 use std::time::Duration;
 
 use tokio::task::JoinSet;
-use wharf::{Host, HostError, WhenAsked};
+use wharf::{Host, HostError, PromptPolicy};
 use wharf_agent::{AgentLimits, Block};
 use wharf_client::Connection;
 use wharf_spec::Untrusted;
@@ -20,9 +20,9 @@ use wharf_terminal::chat::Chat;
 use wharf_terminal::chat::models::{Chosen, Models};
 use wharf_terminal::control::Control;
 use wharf_terminal::failure::{Failure, Outcome};
-use wharf_terminal::fleet::{Fleet, Known};
+use wharf_terminal::fleet::{Known, ManagedHost};
 use wharf_terminal::hosting::{Standing, start_standing};
-use wharf_terminal::session::{Common, Session, timeout};
+use wharf_terminal::session::{CommonArgs, Session, timeout};
 use wharf_terminal::stdin::read_all;
 
 /// Maximum time to wait for servers before the first request to the model.
@@ -73,7 +73,7 @@ pub struct Args {
     #[arg(long, value_name = "TIME", value_parser = timeout, help_heading = "Server")]
     settle: Option<Duration>,
     #[command(flatten)]
-    pub common: Common,
+    pub common: CommonArgs,
 }
 
 /// Refers to the last conversation.
@@ -89,7 +89,7 @@ pub async fn run(args: &Args, session: &Session) -> Outcome {
     let known = Known::resolve(session, config.clone(), &args.servers).await;
     warn_of_absent(session, &known);
     let host = start_standing(session, &known.entries, standing(args)).await?;
-    let fleet = Fleet::new(session, host, known, &args.servers);
+    let fleet = ManagedHost::new(session, host, known, &args.servers);
     let mut chat = Chat::new(session, &fleet.host);
     chat.choose(chosen);
     let had = match &args.resume {
@@ -122,7 +122,7 @@ fn bounded(chosen: Chosen, max_requests: Option<u32>) -> Chosen {
 
 /// Returns host options without an asker.
 fn standing(args: &Args) -> Standing {
-    let when_asked = if args.dangerously_skip_permissions { WhenAsked::Allow } else { WhenAsked::Ask };
+    let when_asked = if args.dangerously_skip_permissions { PromptPolicy::Allow } else { PromptPolicy::Ask };
     Standing { asker: None, when_asked, sink: None }
 }
 

@@ -3,15 +3,15 @@
 use std::time::{Duration, SystemTime};
 
 use serde::Serialize;
-use wharf::{PastTool, past_calls};
+use wharf::{PastToolCalls, past_calls};
 use wharf_spec::Untrusted;
 
-use wharf_terminal::age::{Ago, period};
+use wharf_terminal::age::{AgeText, period};
 use wharf_terminal::call_numbers::{NUMBERS, numbers};
 use wharf_terminal::clock::timestamp;
 use wharf_terminal::columns::{Side, columns};
 use wharf_terminal::failure::{Ending, Failure, Outcome};
-use wharf_terminal::session::{Common, Session};
+use wharf_terminal::session::{CommonArgs, Session};
 use wharf_terminal::style::{NAME, paint};
 
 #[derive(Debug, clap::Args)]
@@ -31,7 +31,7 @@ pub struct Args {
     #[arg(long, value_name = "PERIOD", value_parser = period)]
     since: Option<Duration>,
     #[command(flatten)]
-    pub common: Common,
+    pub common: CommonArgs,
 }
 
 /// JSON document of the statistics.
@@ -67,9 +67,10 @@ pub async fn run(args: &Args, session: &Session) -> Outcome {
     if past.unread > 0 {
         session.console.warn(format_args!("{} lines of the audit log could not be read", past.unread));
     }
-    let is_wanted =
-        |tool: &&PastTool| args.ids.is_empty() || tool.server.as_ref().is_some_and(|server| args.ids.contains(server));
-    let tools: Vec<&PastTool> = past.tools.iter().filter(is_wanted).collect();
+    let is_wanted = |tool: &&PastToolCalls| {
+        args.ids.is_empty() || tool.server.as_ref().is_some_and(|server| args.ids.contains(server))
+    };
+    let tools: Vec<&PastToolCalls> = past.tools.iter().filter(is_wanted).collect();
     if session.console.manner.json {
         let items = tools.into_iter().map(item).collect();
         session.console.document(&StatsDocument { schema: 1, since: since.map(timestamp), items })?;
@@ -81,7 +82,7 @@ pub async fn run(args: &Args, session: &Session) -> Outcome {
     Ok(Ending::Fine)
 }
 
-fn item(tool: &PastTool) -> StatsItem<'_> {
+fn item(tool: &PastToolCalls) -> StatsItem<'_> {
     let stats = &tool.stats;
     StatsItem {
         server: tool.server.as_deref(),
@@ -95,7 +96,7 @@ fn item(tool: &PastTool) -> StatsItem<'_> {
     }
 }
 
-fn text(tools: &[&PastTool], width: Option<usize>) -> String {
+fn text(tools: &[&PastToolCalls], width: Option<usize>) -> String {
     let [calls, errors, half, most, nearly_all] = NUMBERS;
     let (server, tool) = (("  SERVER", Side::Left), ("TOOL", Side::Left));
     let head = [server, tool, calls, errors, half, most, nearly_all, ("LAST USED", Side::Left)];
@@ -103,10 +104,10 @@ fn text(tools: &[&PastTool], width: Option<usize>) -> String {
     columns(head, &rows, width, |at, cell| if at == 0 { paint(NAME, cell).to_string() } else { cell.to_owned() })
 }
 
-fn row(tool: &PastTool) -> [String; 8] {
+fn row(tool: &PastToolCalls) -> [String; 8] {
     let stats = &tool.stats;
     let server = Untrusted::new(tool.server.as_deref().unwrap_or("-")).shortened(64).to_string();
     let name = Untrusted::new(stats.tool.as_str()).shortened(100).to_string();
     let [calls, errors, half, most, nearly_all] = numbers(stats);
-    [format!("  {server}"), name, calls, errors, half, most, nearly_all, Ago(tool.last).to_string()]
+    [format!("  {server}"), name, calls, errors, half, most, nearly_all, AgeText(tool.last).to_string()]
 }

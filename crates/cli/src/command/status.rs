@@ -11,10 +11,10 @@ use wharf_spec::{Reconnect, ServerEntry};
 
 use wharf_terminal::configured::ADD;
 use wharf_terminal::failure::{Ending, Failure, Outcome};
-use wharf_terminal::fleet::{Fleet, Known};
+use wharf_terminal::fleet::{Known, ManagedHost};
 use wharf_terminal::hosting::start_host;
 use wharf_terminal::probe::{self, brief, frame};
-use wharf_terminal::session::{Common, Session};
+use wharf_terminal::session::{CommonArgs, Session};
 use wharf_terminal::status::gathered::{Row, worst};
 use wharf_terminal::status::show::{document, table};
 
@@ -44,7 +44,7 @@ pub struct Args {
     #[arg(long)]
     connect: bool,
     #[command(flatten)]
-    pub common: Common,
+    pub common: CommonArgs,
 }
 
 pub async fn run(args: &Args, session: &Session) -> Outcome {
@@ -69,7 +69,7 @@ pub async fn run(args: &Args, session: &Session) -> Outcome {
     let known = Known::resolve(session, config.clone(), &args.ids).await;
     let host = start(session, known.entries.iter().cloned().map(once).collect()).await?;
     settle(session, &host).await;
-    let rows = Fleet::new(session, host, known, &args.ids).rows();
+    let rows = ManagedHost::new(session, host, known, &args.ids).rows();
     if session.console.manner.json {
         session.console.document(&document(&rows))?;
     } else {

@@ -3,15 +3,15 @@
 use std::time::SystemTime;
 
 use serde::Serialize;
-use wharf_client::{Connection, Event, Services};
+use wharf_client::{ClientServices, Connection, Event};
 use wharf_spec::Untrusted;
 use wharf_wire::Interest;
 
 use wharf_terminal::clock::time_of_day;
 use wharf_terminal::denied::{refuse_denied, refuse_listing};
 use wharf_terminal::failure::{Ending, Failure, Outcome};
-use wharf_terminal::servers::{OneServer, connect_one};
-use wharf_terminal::session::{Common, Session};
+use wharf_terminal::servers::{ServerArg, connect_one};
+use wharf_terminal::session::{CommonArgs, Session};
 use wharf_terminal::style::{NAME, QUIET, paint};
 
 /// Maximum number of resources watched by default.
@@ -47,9 +47,9 @@ pub struct Args {
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
     count: Option<u64>,
     #[command(flatten)]
-    server: OneServer,
+    server: ServerArg,
     #[command(flatten)]
-    pub common: Common,
+    pub common: CommonArgs,
 }
 
 /// JSON document of one change.
@@ -64,7 +64,7 @@ struct EventDocument<'a> {
 pub async fn run(args: &Args, session: &Session) -> Outcome {
     let server = args.server.resolve(session, args.name.as_deref()).await?;
     refuse_listing(session, &server, "SubscribeMcpResource")?;
-    let connection = connect_one(session, &server, &Services::default()).await?;
+    let connection = connect_one(session, &server, &ClientServices::default()).await?;
     let entry = &server;
     let server = server.name.as_str();
     let failed = |error| Failure::calling(&connection, error);

@@ -4,10 +4,10 @@ use clap::ValueEnum;
 use wharf_config::{Config, Configured};
 
 use super::why::{Report, diagnose};
-use wharf_terminal::clock::Took;
+use wharf_terminal::clock::DurationText;
 use wharf_terminal::failure::{Ending, Failure, Outcome};
 use wharf_terminal::probe::{Broken, StepState};
-use wharf_terminal::session::{Common, Session};
+use wharf_terminal::session::{CommonArgs, Session};
 use wharf_terminal::style::{GOOD, paint};
 
 #[derive(Debug, clap::Args)]
@@ -27,7 +27,7 @@ pub struct Args {
     #[arg(long, short, value_enum, default_value_t = Scope::Effective, value_name = "SCOPE")]
     scope: Scope,
     #[command(flatten)]
-    pub common: Common,
+    pub common: CommonArgs,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
@@ -77,7 +77,7 @@ fn show(session: &Session, report: &Report) -> Result<Ending, Failure> {
         Ok(ready) => {
             let tools = ready.section.tools.len();
             let noun = if tools == 1 { "tool" } else { "tools" };
-            format!("{} {tools} {noun}, {}, {}\n", paint(GOOD, "it works:"), ready.revision, Took(report.took))
+            format!("{} {tools} {noun}, {}, {}\n", paint(GOOD, "it works:"), ready.revision, DurationText(report.took))
         }
         Err(broken) => verdict(report, broken),
     };

@@ -4,16 +4,16 @@ use std::sync::Arc;
 
 use tokio::time::Instant;
 use wharf::catalog::{CatalogTool, ListName, Section};
-use wharf_client::{Connection, Services, Withheld};
+use wharf_client::{ClientServices, Connection, Withheld};
 use wharf_spec::{ServerEntry, Untrusted};
 
 use wharf_terminal::call_arguments::Schema;
 use wharf_terminal::failure::{Failure, Outcome};
-use wharf_terminal::hosting::{Begin, Hosted};
+use wharf_terminal::hosting::{OneShotHost, StartMode};
 use wharf_terminal::listing::{Found, show};
 use wharf_terminal::search;
-use wharf_terminal::servers::{ManyServers, while_starting};
-use wharf_terminal::session::{Common, Session};
+use wharf_terminal::servers::{ServerArgs, while_starting};
+use wharf_terminal::session::{CommonArgs, Session};
 
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
@@ -27,7 +27,7 @@ Examples:
   wharf tools --json --stdio \"wharf demo-server\" | jq '.items[].name'")]
 pub struct Args {
     #[command(flatten)]
-    servers: ManyServers,
+    servers: ServerArgs,
     /// Filter tools by keywords, best match first
     #[arg(long, value_name = "WORDS")]
     search: Option<String>,
@@ -35,12 +35,12 @@ pub struct Args {
     #[arg(long)]
     schema: bool,
     #[command(flatten)]
-    pub common: Common,
+    pub common: CommonArgs,
 }
 
 pub async fn run(args: &Args, session: &Session) -> Outcome {
     let (entries, failures) = args.servers.resolve(session).await?;
-    let hosted = Hosted::start(session, entries, Services::default(), Begin::AtOnce).await?;
+    let hosted = OneShotHost::start(session, entries, ClientServices::default(), StartMode::AtOnce).await?;
     let mut results = gather(session, &hosted).await;
     results.extend(failures.into_iter().map(Err));
     if let Some(words) = &args.search {
@@ -59,7 +59,7 @@ pub async fn run(args: &Args, session: &Session) -> Outcome {
 type Listing = Result<Found<Arc<CatalogTool>>, Failure>;
 
 /// Lists the tools of every server, in the order of the servers. Waits for each without a time limit of its own.
-async fn gather(session: &Session, hosted: &Hosted<'_>) -> Vec<Listing> {
+async fn gather(session: &Session, hosted: &OneShotHost<'_>) -> Vec<Listing> {
     let waiting = std::cell::RefCell::new(Vec::new());
     let told = || format!("{} · starting", waiting.borrow().join(", "));
     let work = async {
@@ -74,7 +74,7 @@ async fn gather(session: &Session, hosted: &Hosted<'_>) -> Vec<Listing> {
     while_starting(session, Instant::now(), told, work).await
 }
 
-async fn offered(hosted: &Hosted<'_>, entry: &ServerEntry) -> Listing {
+async fn offered(hosted: &OneShotHost<'_>, entry: &ServerEntry) -> Listing {
     let connection = hosted.host.ready(entry.name.as_str()).await;
     let connection = connection.map_err(|error| hosted.failure(&entry.name, error))?;
     let catalog = hosted.host.catalog();

@@ -13,7 +13,7 @@ use self::standing::{Checked, approval, missing, placed, references};
 use wharf_terminal::configured::refusal;
 use wharf_terminal::failure::{Ending, Failure, Outcome, Told};
 use wharf_terminal::probe::{self, Broken, Code, Ready, Step, StepState, next_step, render_rows, row_document};
-use wharf_terminal::session::{Common, Session};
+use wharf_terminal::session::{CommonArgs, Session};
 use wharf_terminal::style::{BAD, GOOD, HEADING, QUIET, paint};
 use wharf_terminal::table::wrap;
 
@@ -31,7 +31,7 @@ pub struct Args {
     #[arg(value_name = "ID")]
     id: String,
     #[command(flatten)]
-    pub common: Common,
+    pub common: CommonArgs,
 }
 
 /// Diagnosis of a server.

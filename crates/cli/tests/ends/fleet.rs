@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use wharf_testkit::oracle::Survivor;
+use wharf_testkit::oracle::MarkedProcess;
 
 /// Servers of each kind.
 const OF_EACH: usize = 8;
@@ -35,7 +35,7 @@ fn wrapper() -> PathBuf {
 }
 
 /// What is missing from a fleet that should be complete.
-pub fn missing(found: &[Survivor]) -> Option<String> {
+pub fn missing(found: &[MarkedProcess]) -> Option<String> {
     let daemons = |role: Role| found.iter().filter(|process| role_of(&process.cmdline) == role).count();
     let complete = found.len() == PROCESSES
         && daemons(Role::OwnSession) == OF_EACH
@@ -85,7 +85,7 @@ pub fn role_of(command: &str) -> Role {
 }
 
 /// How many there are of each role, in words.
-pub fn census(processes: &[Survivor]) -> String {
+pub fn census(processes: &[MarkedProcess]) -> String {
     let mut roles: Vec<Role> = processes.iter().map(|process| role_of(&process.cmdline)).collect();
     roles.sort_unstable();
     let groups = roles.chunk_by(|left, right| left == right);

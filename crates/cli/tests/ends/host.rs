@@ -9,7 +9,7 @@ use std::sync::mpsc;
 use std::time::Duration;
 
 use rustix::process::{Pid, Signal, kill_process};
-use wharf_testkit::oracle::{self, Survivor};
+use wharf_testkit::oracle::{self, MarkedProcess};
 
 use crate::fleet;
 
@@ -192,7 +192,7 @@ impl Host {
     }
 
     /// Its servers' processes.
-    pub fn marked(&self) -> Vec<Survivor> {
+    pub fn marked(&self) -> Vec<MarkedProcess> {
         oracle::marked_processes(&self.marker)
     }
 

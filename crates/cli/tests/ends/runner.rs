@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
-use wharf_testkit::oracle::{self, Survivor};
+use wharf_testkit::oracle::{self, MarkedProcess};
 
 use crate::fleet::{self, Role};
 use crate::host::{self, End, Host, Kind};
@@ -41,7 +41,7 @@ pub struct Tally {
 /// One run that could be carried through.
 struct Seen {
     processes: usize,
-    survivors: Vec<Survivor>,
+    survivors: Vec<MarkedProcess>,
     guards_left: usize,
     took: Duration,
     misbehaviour: Option<String>,

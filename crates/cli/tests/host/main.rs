@@ -6,10 +6,10 @@ use std::ffi::OsString;
 use std::path::Path;
 use std::sync::Arc;
 
-use wharf::catalog::Freshness;
+use wharf::catalog::ListFreshness;
 use wharf::spec::{ServerEntry, ServerName, ServerSpec, StdioSpec, Surroundings, ToolId};
-use wharf::tools::OpenGate;
-use wharf::{CallOptions, GuardProgram, Host, HostBuilder, Raw, State};
+use wharf::tools::AllowAllGate;
+use wharf::{CallOptions, GuardProgram, Host, HostBuilder, RawJson, State};
 
 const WHARF: &str = env!("CARGO_BIN_EXE_wharf");
 
@@ -31,11 +31,11 @@ fn lazy(mut entry: ServerEntry) -> ServerEntry {
 
 fn builder(place: &Path) -> HostBuilder {
     let surroundings = Surroundings { env: Vec::new(), cwd: place.to_owned() };
-    Host::builder().gate(Arc::new(OpenGate)).guard(GuardProgram::At(WHARF.into())).surroundings(surroundings)
+    Host::builder().gate(Arc::new(AllowAllGate)).guard(GuardProgram::At(WHARF.into())).surroundings(surroundings)
 }
 
 async fn echo(host: &Host, server: &str) -> String {
-    let arguments = Raw::parse(r#"{"text":"Ahoy!"}"#).unwrap();
+    let arguments = RawJson::parse(r#"{"text":"Ahoy!"}"#).unwrap();
     let reply = host.call(&ToolId::new(&name(server), "echo"), &arguments, CallOptions::default()).await.unwrap();
     reply.text().unwrap()
 }
@@ -55,10 +55,10 @@ async fn what_a_lazy_server_offers_is_known_before_it_runs() {
     assert_eq!((status.state, status.connected.is_none()), (State::Idle, true));
     let offers = status.offers.unwrap();
     assert_eq!(offers.tools, offered);
-    assert!(matches!(offers.freshness, Freshness::Kept { .. }), "{:?}", offers.freshness);
+    assert!(matches!(offers.freshness, ListFreshness::Kept { .. }), "{:?}", offers.freshness);
     assert_eq!(echo(&host, "quay").await, "Ahoy!");
     let status = host.status_of("quay").unwrap();
-    assert_eq!((status.state, status.offers.unwrap().freshness), (State::Ready, Freshness::Live));
+    assert_eq!((status.state, status.offers.unwrap().freshness), (State::Ready, ListFreshness::Live));
     host.close().await;
 
     // What is reached in another way is another server.
@@ -81,7 +81,7 @@ async fn servers_that_are_not_there_keep_nobody_waiting() {
     let status = host.status_of("missing").unwrap();
     assert_eq!(status.state, State::Failed);
     assert!(status.last_error.unwrap().to_string().contains("not found in PATH"));
-    let error = host.call(&ToolId::new(&name("missing"), "x"), &Raw::empty_object(), CallOptions::default()).await;
+    let error = host.call(&ToolId::new(&name("missing"), "x"), &RawJson::empty_object(), CallOptions::default()).await;
     let error = error.unwrap_err();
     assert!(error.to_string().contains("`missing` is failed") && error.hint().is_some(), "{error}");
     host.close().await;

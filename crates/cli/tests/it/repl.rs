@@ -7,7 +7,7 @@ use std::process::Stdio;
 
 use serde_json::{Value, json};
 use wharf_testkit::below::Refused;
-use wharf_testkit::modeld::{Answer, Fail};
+use wharf_testkit::modeld::{Answer, AnswerFailure};
 use wharf_testkit::pty::Terminal;
 use wharf_testkit::repl::{self, PROMPT, await_state, leave};
 
@@ -225,8 +225,8 @@ fn a_script_ends_with_what_went_wrong() {
     for (script, turns, code, told) in [
         ("hello\n", vec![Answer::text("Well.")], 0, ""),
         ("/mcp connect nope\nhello\n", vec![Answer::text("Well.")], 2, "there is no server `nope`"),
-        ("hello\n", vec![Answer::fail(Fail::Status(401, None))], 4, "ANTHROPIC_API_KEY"),
-        ("hello\nagain\n", vec![Answer::fail(Fail::Status(400, None)), Answer::text("Well.")], 1, "400"),
+        ("hello\n", vec![Answer::fail(AnswerFailure::Status(401, None))], 4, "ANTHROPIC_API_KEY"),
+        ("hello\nagain\n", vec![Answer::fail(AnswerFailure::Status(400, None)), Answer::text("Well.")], 1, "400"),
         ("/mcp auth web\ny\n", vec![Answer::text("Why?")], 4, "wharf auth web"),
         ("/model antropic/x\n", vec![], 0, "the model is anthropic/antropic/x"),
     ] {

@@ -5,7 +5,7 @@ use std::process::{Child, Command, Stdio};
 
 use serde_json::{Value, json};
 use wharf_testkit::below::Refused;
-use wharf_testkit::modeld::{Answer, Fail, Modeld, Say, Script, ToolResult};
+use wharf_testkit::modeld::{Answer, AnswerFailure, Modeld, Say, Script, ToolResult};
 
 use crate::house::{House, shell, working};
 use crate::signals::send;
@@ -242,8 +242,8 @@ fn a_model_that_does_not_answer_has_its_own_code() {
     let ran = finished(command.env("ANTHROPIC_BASE_URL", format!("http://{}", nobody.address())).output().unwrap());
     assert!(ran.code == Some(3) && ran.stderr.contains("was not reached"), "{ran:?}");
     for (turns, arguments, code, word) in [
-        (vec![Answer::fail(Fail::Status(401, None))], &["run", "x"][..], 4, "ANTHROPIC_API_KEY"),
-        (vec![Answer::fail(Fail::Status(400, None))], &["run", "x"], 1, "400"),
+        (vec![Answer::fail(AnswerFailure::Status(401, None))], &["run", "x"][..], 4, "ANTHROPIC_API_KEY"),
+        (vec![Answer::fail(AnswerFailure::Status(400, None))], &["run", "x"], 1, "400"),
         (echo_then("never").to_vec(), &["run", "--max-requests", "1", "x"], 1, "--max-requests"),
         (vec![], &["run", " "], 2, "nothing to do"),
         (vec![], &["run", "--server", "dmo", "x"], 2, "did you mean `demo`?"),
@@ -256,7 +256,8 @@ fn a_model_that_does_not_answer_has_its_own_code() {
 
 #[test]
 fn a_wait_for_the_model_is_told() {
-    let stage = || Stage::trusting([Answer::fail(Fail::Status(529, Some("0".to_owned()))), Answer::text("done")]);
+    let stage =
+        || Stage::trusting([Answer::fail(AnswerFailure::Status(529, Some("0".to_owned()))), Answer::text("done")]);
     let because = "the model API answered 529: the script answers 529 (overloaded_error)";
     for ran in [stage().run(&["run", "x"]), stage().fed(&[], "x\n")] {
         assert!(ran.stderr.contains(&format!("{because}; asking again in 0 ms")), "{ran:?}");

@@ -3,10 +3,10 @@
 use std::process::Command;
 
 pub use wharf_testkit::pty::{Ended, Terminal};
-use wharf_testkit::pty::{Layout, Stdout};
+use wharf_testkit::pty::{Layout, StdoutTarget};
 
 /// Starts a command whose questions are on a terminal of 80 columns, and whose stdout is kept apart.
 #[track_caller]
 pub fn at_terminal(command: &Command) -> Terminal {
-    Terminal::start_with(command, Layout { columns: 80, stdout: Stdout::Pipe, ..Layout::default() })
+    Terminal::start_with(command, Layout { columns: 80, stdout: StdoutTarget::Pipe, ..Layout::default() })
 }

@@ -2,12 +2,12 @@
 
 use serde_json::{Value, json};
 use wharf_client::{CallError, CallOptions};
-use wharf_wire::{ElicitAnswer, Era, LogLevel, Raw, Revision};
+use wharf_wire::{ElicitationResponse, Era, LogLevel, RawJson, Revision};
 
 use crate::host::{ALL, ASKING, LATEST, open, open_silent, open_with, text};
 
-fn accept(content: Value) -> ElicitAnswer {
-    ElicitAnswer::Accept(Some(Raw::of(&content).unwrap()))
+fn accept(content: Value) -> ElicitationResponse {
+    ElicitationResponse::Accept(Some(RawJson::of(&content).unwrap()))
 }
 
 /// What a form that is sent as it came holds: the defaults of its schema.
@@ -36,7 +36,7 @@ async fn a_form_is_answered_and_its_defaults_are_filled_in() {
 #[tokio::test]
 async fn a_refusal_reaches_the_tool() {
     for &revision in ASKING {
-        for (answer, word) in [(ElicitAnswer::Decline, "decline"), (ElicitAnswer::Cancel, "cancel")] {
+        for (answer, word) in [(ElicitationResponse::Decline, "decline"), (ElicitationResponse::Cancel, "cancel")] {
             let harbour = open_with(revision, [answer]).await;
             let result = harbour.call("book_berth", json!({})).await;
             assert!(result.raw.get().contains(&format!(r#""action":"{word}""#)), "{revision}: {}", result.raw.get());
@@ -75,8 +75,8 @@ async fn a_call_refused_for_a_page_is_made_again_when_the_page_is_done() {
     assert!(!result.is_error, "{}", result.raw.get());
     assert_eq!((harbour.questions(), harbour.sent("tools/call")), (vec!["demo page".to_owned()], 2));
     harbour.connection.close().await;
-    let harbour = open_with(Revision::V2025_11_25, [ElicitAnswer::Decline]).await;
-    let arguments = Raw::parse(r#"{"via":"error"}"#).unwrap();
+    let harbour = open_with(Revision::V2025_11_25, [ElicitationResponse::Decline]).await;
+    let arguments = RawJson::parse(r#"{"via":"error"}"#).unwrap();
     let outcome = harbour.connection.call_tool("open_harbour_page", &arguments, CallOptions::default()).await;
     assert!(matches!(outcome, Err(CallError::Declined(_))), "{outcome:?}");
     harbour.connection.close().await;
@@ -88,7 +88,7 @@ async fn a_model_is_lent_and_may_be_refused() {
         let harbour = open(revision).await;
         let result = harbour.call("ask_model", json!({})).await;
         assert!(text(&result).contains("at noon"), "{revision}: {}", result.raw.get());
-        let arguments = Raw::parse(r#"{"question":"please refuse"}"#).unwrap();
+        let arguments = RawJson::parse(r#"{"question":"please refuse"}"#).unwrap();
         let refused = harbour.connection.call_tool("ask_model", &arguments, CallOptions::default()).await;
         match revision.era() {
             Era::Handshake => assert!(refused.unwrap().is_error, "{revision}"),
@@ -164,7 +164,7 @@ async fn several_rounds_and_one_without_a_question() {
 #[tokio::test]
 async fn a_server_that_never_has_enough_is_given_up() {
     let harbour = open(Revision::V2026_07_28).await;
-    let outcome = harbour.connection.call_tool("stubborn", &Raw::empty_object(), CallOptions::default()).await;
+    let outcome = harbour.connection.call_tool("stubborn", &RawJson::empty_object(), CallOptions::default()).await;
     assert!(matches!(outcome, Err(CallError::TooManyRounds(8))), "{outcome:?}");
     assert_eq!(harbour.sent("tools/call"), 9);
     harbour.connection.close().await;
@@ -184,7 +184,7 @@ async fn nobody_is_asked_what_was_not_offered() {
     for revision in ALL {
         let connection = open_silent(revision).await;
         for tool in ["book_berth", "ask_model", "show_roots", "open_harbour_page"] {
-            let outcome = connection.call_tool(tool, &Raw::empty_object(), CallOptions::default()).await;
+            let outcome = connection.call_tool(tool, &RawJson::empty_object(), CallOptions::default()).await;
             let refused = match &outcome {
                 Ok(result) => result.is_error,
                 Err(CallError::Refused(_)) => true,

@@ -7,12 +7,13 @@ use std::sync::{Arc, Mutex};
 use serde_json::{Value, json};
 use tokio::sync::mpsc;
 use wharf_client::{
-    CallOptions, ConnectOptions, Connection, Direction, Elicitor, GuardProgram, LogSink, NotSampled, Passing, Pending,
-    RootsSource, Sampler, Services, Tap, connect,
+    CallOptions, ClientServices, ConnectOptions, Connection, Direction, Elicitor, GuardProgram, LogSink, Pending,
+    RootsSource, Sampler, SamplingError, Tap, TappedMessage, connect,
 };
 use wharf_spec::{StdioSpec, Surroundings};
 use wharf_wire::{
-    ElicitAnswer, Elicitation, LogLevel, LogMessage, Raw, Revision, Root, SamplingRequest, ToolResult, UrlRequest,
+    Elicitation, ElicitationResponse, LogLevel, LogMessage, RawJson, Revision, Root, SamplingRequest, ToolResult,
+    UrlRequest,
 };
 
 pub const ALL: [Revision; 5] = Revision::ALL;
@@ -30,17 +31,17 @@ pub struct Harbour {
 }
 
 /// What the person says, one answer after the other; when they run out, yes to everything with the defaults.
-type Script = Arc<Mutex<VecDeque<ElicitAnswer>>>;
+type Script = Arc<Mutex<VecDeque<ElicitationResponse>>>;
 
 pub async fn open(revision: Revision) -> Harbour {
     open_with(revision, []).await
 }
 
-pub async fn open_with(revision: Revision, answers: impl IntoIterator<Item = ElicitAnswer>) -> Harbour {
+pub async fn open_with(revision: Revision, answers: impl IntoIterator<Item = ElicitationResponse>) -> Harbour {
     let asked = Arc::default();
     let (log, logged) = mpsc::unbounded_channel();
     let person = Person { asked: Arc::clone(&asked), script: Arc::new(Mutex::new(answers.into_iter().collect())) };
-    let services = Services::default()
+    let services = ClientServices::default()
         .elicitation(person)
         .sampling(Model { asked: Arc::clone(&asked) })
         .roots(Quays)
@@ -54,10 +55,10 @@ pub async fn open_with(revision: Revision, answers: impl IntoIterator<Item = Eli
 
 /// A client that offers nothing at all.
 pub async fn open_silent(revision: Revision) -> Connection {
-    dial(revision, Services::default(), None).await
+    dial(revision, ClientServices::default(), None).await
 }
 
-async fn dial(revision: Revision, services: Services, tap: Option<Arc<dyn Tap>>) -> Connection {
+async fn dial(revision: Revision, services: ClientServices, tap: Option<Arc<dyn Tap>>) -> Connection {
     let wharf = env!("CARGO_BIN_EXE_wharf");
     let spec = StdioSpec {
         program: wharf.into(),
@@ -78,7 +79,7 @@ async fn dial(revision: Revision, services: Services, tap: Option<Arc<dyn Tap>>)
 
 impl Harbour {
     pub async fn call(&self, tool: &str, arguments: Value) -> ToolResult {
-        self.connection.call_tool(tool, &Raw::of(&arguments).unwrap(), CallOptions::default()).await.unwrap()
+        self.connection.call_tool(tool, &RawJson::of(&arguments).unwrap(), CallOptions::default()).await.unwrap()
     }
 
     /// How often a method was sent.
@@ -107,7 +108,7 @@ impl Elicitor for Person {
         true
     }
 
-    fn elicit(&self, server: &str, question: Elicitation) -> Pending<ElicitAnswer> {
+    fn elicit(&self, server: &str, question: Elicitation) -> Pending<ElicitationResponse> {
         let (kind, raw) = match &question {
             Elicitation::Form(form) => ("form", &form.raw),
             Elicitation::Url(page) => ("page", &page.raw),
@@ -115,7 +116,7 @@ impl Elicitor for Person {
         let raw = serde_json::from_str(raw.get()).unwrap();
         self.asked.lock().unwrap().push((format!("{server} {kind}"), raw));
         let next = self.script.lock().unwrap().pop_front();
-        Box::pin(std::future::ready(next.unwrap_or(ElicitAnswer::Accept(None))))
+        Box::pin(std::future::ready(next.unwrap_or(ElicitationResponse::Accept(None))))
     }
 
     fn page_done(&self, _server: &str, _page: &UrlRequest) -> Pending<()> {
@@ -133,14 +134,14 @@ impl Sampler for Model {
         true
     }
 
-    fn sample(&self, server: &str, request: SamplingRequest) -> Pending<Result<Raw, NotSampled>> {
+    fn sample(&self, server: &str, request: SamplingRequest) -> Pending<Result<RawJson, SamplingError>> {
         let raw: Value = serde_json::from_str(request.raw.get()).unwrap();
         let refused = raw.to_string().contains("refuse");
         self.asked.lock().unwrap().push((format!("{server} model"), raw));
         let content = json!({ "type": "text", "text": "at noon" });
         let message =
             json!({ "role": "assistant", "content": content, "model": "tide-table", "stopReason": "endTurn" });
-        let answer = if refused { Err(NotSampled::Declined) } else { Ok(Raw::of(&message).unwrap()) };
+        let answer = if refused { Err(SamplingError::Declined) } else { Ok(RawJson::of(&message).unwrap()) };
         Box::pin(std::future::ready(answer))
     }
 }
@@ -164,7 +165,7 @@ impl LogSink for Logbook {
 struct Wiretap(Arc<Mutex<Vec<Value>>>);
 
 impl Tap for Wiretap {
-    fn message(&self, passing: &Passing<'_>) {
+    fn message(&self, passing: &TappedMessage<'_>) {
         if passing.direction == Direction::Sent {
             self.0.lock().unwrap().push(serde_json::from_slice(passing.bytes).unwrap());
         }

@@ -88,7 +88,7 @@ async fn icons_follow_the_rules() {
         let harbour = open(revision).await;
         let tools = harbour.connection.list_tools().await.unwrap();
         let found: Vec<_> =
-            tools.items.iter().flat_map(|tool| icons(&tool.raw, &wharf_wire::Bounds::default())).collect();
+            tools.items.iter().flat_map(|tool| icons(&tool.raw, &wharf_wire::JsonLimits::default())).collect();
         assert!(!found.is_empty(), "{revision}");
         // A server without an address of its own has nobody to share one with: only what it sends along is shown.
         assert!(found.iter().any(|icon| icon.allowed(None).is_ok()), "{revision}");

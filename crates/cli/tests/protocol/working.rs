@@ -4,12 +4,12 @@ use std::sync::{Arc, Mutex};
 
 use serde_json::{Value, json};
 use wharf_client::{CallError, CallOptions, Started, TaskHandle, TaskOptions};
-use wharf_wire::{ElicitAnswer, Raw, Revision, TaskStatus};
+use wharf_wire::{ElicitationResponse, RawJson, Revision, TaskStatus};
 
 use crate::host::{ALL, Harbour, LATEST, open, open_with, text};
 
 async fn start(harbour: &Harbour, arguments: Value) -> Box<TaskHandle> {
-    let arguments = Raw::of(&arguments).unwrap();
+    let arguments = RawJson::of(&arguments).unwrap();
     match harbour.connection.start_task("unload_ship", &arguments, TaskOptions::default()).await.unwrap() {
         Started::Task(task) => task,
         Started::Finished(result) => panic!("no task was made: {}", result.raw.get()),
@@ -23,7 +23,7 @@ async fn progress_comes_before_the_result() {
         let seen = Arc::new(Mutex::new(Vec::new()));
         let sink = Arc::clone(&seen);
         let options = CallOptions::default().progress(move |progress| sink.lock().unwrap().push(progress.progress));
-        let arguments = Raw::parse(r#"{"seconds":0.06,"steps":3}"#).unwrap();
+        let arguments = RawJson::parse(r#"{"seconds":0.06,"steps":3}"#).unwrap();
         let result = harbour.connection.call_tool("slow", &arguments, options).await.unwrap();
         assert!(!result.is_error, "{revision}: {}", result.raw.get());
         let seen = seen.lock().unwrap().clone();
@@ -56,7 +56,7 @@ async fn a_task_is_followed_to_its_end() {
 #[tokio::test]
 async fn a_task_may_ask() {
     for &revision in LATEST {
-        let signature = ElicitAnswer::Accept(Some(Raw::parse(r#"{"name":"Ada"}"#).unwrap()));
+        let signature = ElicitationResponse::Accept(Some(RawJson::parse(r#"{"name":"Ada"}"#).unwrap()));
         let harbour = open_with(revision, [signature]).await;
         let task = start(&harbour, json!({ "containers": 1, "interval_ms": 5, "ask": true })).await;
         let result = task.finish(None).await.unwrap();

@@ -11,20 +11,20 @@ use tokio::time::Instant;
 use wharf_spec::{Redactor, ServerSpec, StdioSpec, Untrusted};
 use wharf_wire::{DiscoverResult, Era, Implementation, Revision, ServerCapabilities};
 
-use crate::bulletin::Bulletin;
+use crate::bulletin::NotificationHub;
 use crate::connection::{Connection, Inner, ServerFacts};
 use crate::desk::Desk;
-use crate::engine::{Answer, Call, Effect, Request, Subject, WhenDropped};
+use crate::engine::{Answer, Call, DropAction, Effect, Request, Subject};
 use crate::era::{self, Manners, Verdict};
-use crate::error::{CallError, ConnectCause, ConnectError, Gone, GoneCause};
-use crate::flow::Rereads;
-use crate::flow::mirror::Mirror;
+use crate::error::{CallError, ConnectCause, ConnectError, DisconnectCause, Gone};
+use crate::flow::ReadRetryBudget;
+use crate::flow::mirror::HeaderParamTable;
 use crate::options::{ConnectOptions, Negotiation};
 use crate::request::constant_meta;
-use crate::tap::Onlooker;
-use crate::trace::{StepOutcome, Tracer};
+use crate::tap::WireObserver;
+use crate::trace::{StepOutcome, TraceRecorder};
 use crate::transport::memory::{self, LocalServer};
-use crate::transport::{Mirroring, Open, Opening, Start, Transport, stdio};
+use crate::transport::{HeaderMirroring, Open, Opening, Start, Transport, stdio};
 
 /// Starts or dials a server and negotiates a revision.
 ///
@@ -59,7 +59,7 @@ pub async fn connect(spec: &StdioSpec, options: ConnectOptions) -> Result<Connec
 }
 
 pub use remote::connect_http;
-pub use verdicts::Verdicts;
+pub use verdicts::TransportCache;
 
 /// Connects to an in-process server and negotiates a revision.
 ///
@@ -73,7 +73,7 @@ pub async fn connect_local(server: impl LocalServer, options: ConnectOptions) ->
 struct Attempt {
     options: ConnectOptions,
     redactor: Arc<Redactor>,
-    tracer: Tracer,
+    tracer: TraceRecorder,
     stderr: Vec<String>,
 }
 
@@ -85,14 +85,14 @@ struct Started {
 }
 
 /// A server's description of itself.
-struct Introduction {
+struct NegotiatedServer {
     revision: Revision,
     capabilities: ServerCapabilities,
     server_info: Option<Implementation>,
     instructions: Option<String>,
 }
 
-impl From<DiscoverResult> for Introduction {
+impl From<DiscoverResult> for NegotiatedServer {
     fn from(found: DiscoverResult) -> Self {
         let DiscoverResult { capabilities, server_info, instructions, .. } = found;
         Self { revision: Revision::LATEST_STATELESS, capabilities, server_info, instructions }
@@ -101,7 +101,7 @@ impl From<DiscoverResult> for Introduction {
 
 /// The outcome of the probe.
 enum Probed {
-    Introduced(Introduction),
+    Introduced(NegotiatedServer),
     /// Continue with the handshake. A probe that is still pending may yet succeed.
     Handshake(Option<Call>),
     /// The server exited after the probe.
@@ -114,7 +114,7 @@ const STDERR_SHOWN: usize = 20;
 impl Attempt {
     fn new(options: ConnectOptions, redactor: Redactor) -> Self {
         let redactor = Arc::new(redactor);
-        let tracer = Tracer::new(options.on_step.clone(), redactor.clone());
+        let tracer = TraceRecorder::new(options.on_step.clone(), redactor.clone());
         Self { options, redactor, tracer, stderr: Vec::new() }
     }
 
@@ -126,7 +126,7 @@ impl Attempt {
     }
 
     /// Starts a server and negotiates with it.
-    async fn introduce(&mut self, server: &dyn Start) -> Result<(Started, Introduction), ConnectCause> {
+    async fn introduce(&mut self, server: &dyn Start) -> Result<(Started, NegotiatedServer), ConnectCause> {
         let step = if server.is_remote() { "open" } else { "spawn" };
         let started = self.start(server, step).await?;
         let (started, met) = self.meet(started, server).await;
@@ -153,11 +153,11 @@ impl Attempt {
     async fn start(&mut self, server: &dyn Start, step: &'static str) -> Result<Started, ConnectCause> {
         let ConnectOptions { name, services, limits, cache, observer, .. } = &self.options;
         let desk = Desk::new(name.clone(), services.clone(), limits.clone(), self.redactor.clone());
-        let bulletin = Bulletin::new(cache.clone().unwrap_or_default(), limits.bounds);
+        let bulletin = NotificationHub::new(cache.clone().unwrap_or_default(), limits.bounds);
         let manners = Arc::new(Manners::new(desk, bulletin, observer.clone()));
         let (tap, redactor) = (self.options.tap.clone(), self.redactor.clone());
         let opening = Opening {
-            onlooker: Onlooker { server: name.clone(), redactor, tap },
+            onlooker: WireObserver { server: name.clone(), redactor, tap },
             log: self.options.process_log.clone(),
             dialect: manners.clone(),
             limits: limits.clone(),
@@ -179,7 +179,7 @@ impl Attempt {
         &mut self,
         mut started: Started,
         server: &dyn Start,
-    ) -> (Started, Result<Introduction, ConnectCause>) {
+    ) -> (Started, Result<NegotiatedServer, ConnectCause>) {
         let late = match self.options.negotiation {
             Negotiation::Handshake => None,
             // This transport predates the stateless era.
@@ -234,7 +234,7 @@ impl Attempt {
             match era::judge_probe(outcome, asked, again, &self.options.limits.bounds) {
                 Verdict::Stateless(revision, found) => {
                     self.tracer.say("probe", StepOutcome::Fine, format!("speaks {revision}"));
-                    return Ok(Probed::Introduced(Introduction { revision, ..Introduction::from(*found) }));
+                    return Ok(Probed::Introduced(NegotiatedServer { revision, ..NegotiatedServer::from(*found) }));
                 }
                 Verdict::AskAgain(revision) => {
                     self.tracer.say("probe", StepOutcome::Detour, format!("asked to name {revision}"));
@@ -254,7 +254,7 @@ impl Attempt {
     fn probe_failed(&mut self, error: CallError) -> Result<Probed, ConnectCause> {
         match error {
             CallError::ServerGone(gone) | CallError::OutcomeUnknown(gone)
-                if !matches!(gone.cause, GoneCause::NotMcp(_) | GoneCause::EndlessLine) =>
+                if !matches!(gone.cause, DisconnectCause::NotMcp(_) | DisconnectCause::EndlessLine) =>
             {
                 self.tracer.step("probe", StepOutcome::Detour, format!("{gone}; starting it again"));
                 Ok(Probed::Died(gone))
@@ -265,7 +265,7 @@ impl Attempt {
 
     /// Sends `initialize` while a pending probe may still succeed: a server that answers both late serves the era it
     /// saw first.
-    async fn handshake(&mut self, started: &Started, mut late: Option<Call>) -> Result<Introduction, ConnectCause> {
+    async fn handshake(&mut self, started: &Started, mut late: Option<Call>) -> Result<NegotiatedServer, ConnectCause> {
         let mut call = match started.ask(era::INITIALIZE, &era::initialize_params(&started.manners.desk)) {
             Ok(call) => call,
             Err(error) => return Err(self.failed("initialize", ConnectError::cause_of(error))),
@@ -279,7 +279,7 @@ impl Attempt {
                     let verdict = era::judge_probe(outcome, Revision::LATEST_STATELESS, true, &self.options.limits.bounds);
                     if let Verdict::Stateless(revision, found) = verdict {
                         self.tracer.say("probe", StepOutcome::Fine, format!("answered late: speaks {revision}"));
-                        return Ok(Introduction { revision, ..Introduction::from(*found) });
+                        return Ok(NegotiatedServer { revision, ..NegotiatedServer::from(*found) });
                     }
                 }
                 outcome = &mut call, if refused.is_none() => match outcome {
@@ -295,21 +295,21 @@ impl Attempt {
         }
     }
 
-    fn initialized(&mut self, started: &Started, answer: Answer) -> Result<Introduction, ConnectCause> {
+    fn initialized(&mut self, started: &Started, answer: Answer) -> Result<NegotiatedServer, ConnectCause> {
         match era::judge_initialize(answer.result, &self.options.limits.bounds) {
             Ok((revision, result)) => {
                 started.manners.settle(revision);
                 started.open.engine.post(era::INITIALIZED);
                 self.tracer.say("initialize", StepOutcome::Fine, format!("agreed on {revision}"));
                 let (capabilities, server_info) = (result.capabilities, result.server_info);
-                Ok(Introduction { revision, capabilities, server_info, instructions: result.instructions })
+                Ok(NegotiatedServer { revision, capabilities, server_info, instructions: result.instructions })
             }
             Err(cause) => Err(self.failed("initialize", cause)),
         }
     }
 
-    fn settle(self, started: Started, introduction: Introduction) -> Connection {
-        let Introduction { revision, capabilities, server_info, instructions } = introduction;
+    fn settle(self, started: Started, introduction: NegotiatedServer) -> Connection {
+        let NegotiatedServer { revision, capabilities, server_info, instructions } = introduction;
         let most = self.options.limits.remark;
         let instructions = instructions.map(|text| cut(text, most));
         let server_info = server_info.map(|Implementation { name, version, title }| Implementation {
@@ -322,10 +322,10 @@ impl Attempt {
         let name = self.options.name;
         let (transport, process) = (open.transport, open.process);
         let facts = ServerFacts { name, revision, capabilities, server_info, instructions, transport, process };
-        let mirrors = revision.era() == Era::Stateless && open.mirroring != Mirroring::Unknown;
+        let mirrors = revision.era() == Era::Stateless && open.mirroring != HeaderMirroring::Unknown;
         let connection = Connection::new(Inner {
             meta: constant_meta(revision, &manners.desk),
-            mirror: mirrors.then(|| Mirror::new(open.mirroring)),
+            mirror: mirrors.then(|| HeaderParamTable::new(open.mirroring)),
             open,
             facts,
             manners,
@@ -333,7 +333,7 @@ impl Attempt {
             lists: self.options.limits.lists_in_all.of_server(self.options.limits.lists),
             limits: self.options.limits,
             authorization: self.options.authorization,
-            rereads: Rereads::default(),
+            rereads: ReadRetryBudget::default(),
         });
         let ServerFacts { name, transport, .. } = connection.facts();
         let millis = connection.trace().duration().as_millis();
@@ -363,7 +363,7 @@ impl Started {
             timeout_max: left,
             progress: None,
             effect: Effect::Reads,
-            when_dropped: WhenDropped::Forget,
+            when_dropped: DropAction::Forget,
         };
         let reserved = self.open.engine.reserve(request)?;
         let id = reserved.id();

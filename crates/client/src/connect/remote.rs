@@ -4,7 +4,7 @@ use wharf_spec::{HttpForm, HttpSpec, Redactor};
 use wharf_wire::Era;
 
 use super::verdicts::Verdict;
-use super::{Attempt, Introduction, Started};
+use super::{Attempt, NegotiatedServer, Started};
 use crate::connection::Connection;
 use crate::error::{ConnectCause, ConnectError};
 use crate::options::{ConnectOptions, Negotiation};
@@ -45,11 +45,11 @@ async fn open(spec: &HttpSpec, attempt: &Attempt) -> Result<Remote, ConnectCause
     Remote::new(spec, Form::Streamable, &attempt.options, &attempt.redactor).await
 }
 
-type Met = Result<(Started, Introduction), ConnectCause>;
+type NegotiationResult = Result<(Started, NegotiatedServer), ConnectCause>;
 
 impl Attempt {
     /// Tries the cached transport first, and detects it again if it no longer works.
-    async fn find_form(&mut self, spec: &HttpSpec, remote: &Remote) -> Met {
+    async fn find_form(&mut self, spec: &HttpSpec, remote: &Remote) -> NegotiationResult {
         let verdicts = self.options.verdicts.clone();
         let kept = self.options.limits.verdict;
         let known = verdicts.as_ref().and_then(|verdicts| verdicts.find(&spec.url, kept));
@@ -68,7 +68,7 @@ impl Attempt {
         met
     }
 
-    async fn recall(&mut self, verdict: Verdict, remote: &Remote) -> Met {
+    async fn recall(&mut self, verdict: Verdict, remote: &Remote) -> NegotiationResult {
         self.tracer.say("recall", StepOutcome::Fine, verdict);
         match self.as_before(verdict, remote).await {
             Err(
@@ -86,7 +86,7 @@ impl Attempt {
         }
     }
 
-    async fn as_before(&mut self, verdict: Verdict, remote: &Remote) -> Met {
+    async fn as_before(&mut self, verdict: Verdict, remote: &Remote) -> NegotiationResult {
         let negotiation = self.options.negotiation;
         if verdict == Verdict::Handshake {
             self.options.negotiation = Negotiation::Handshake;
@@ -97,7 +97,7 @@ impl Attempt {
         met
     }
 
-    async fn try_forms(&mut self, remote: &Remote) -> Met {
+    async fn try_forms(&mut self, remote: &Remote) -> NegotiationResult {
         let refused = match self.introduce(remote).await {
             Err(cause @ ConnectCause::Status { status: 400 | 404 | 405, .. }) => cause,
             met => return met,
@@ -114,7 +114,7 @@ impl Attempt {
     }
 }
 
-fn verdict_of(started: &Started, introduction: &Introduction) -> Verdict {
+fn verdict_of(started: &Started, introduction: &NegotiatedServer) -> Verdict {
     match (started.open.transport, introduction.revision.era()) {
         (Transport::HttpSse, _) => Verdict::Sse,
         (_, Era::Handshake) => Verdict::Handshake,

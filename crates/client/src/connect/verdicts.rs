@@ -34,7 +34,7 @@ impl fmt::Display for Verdict {
 /// Entries expire: a server that gains the newer transport still answers the older one, and would otherwise never be
 /// probed again.
 #[derive(Default)]
-pub struct Verdicts(Mutex<HashMap<(Origin, String), Noted>>);
+pub struct TransportCache(Mutex<HashMap<(Origin, String), Noted>>);
 
 #[derive(Clone, Copy)]
 struct Noted {
@@ -42,7 +42,7 @@ struct Noted {
     at: Instant,
 }
 
-impl Verdicts {
+impl TransportCache {
     pub(crate) fn find(&self, url: &Url, kept: Duration) -> Option<Verdict> {
         let noted = self.noted().get(&key(url)).copied()?;
         (noted.at.elapsed() < kept).then_some(noted.verdict)
@@ -72,7 +72,7 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn a_verdict_is_forgotten_in_time_and_never_taken_for_anothers() {
-        let verdicts = Verdicts::default();
+        let verdicts = TransportCache::default();
         let url = |text: &str| Url::parse(text).unwrap();
         let kept = Duration::from_secs(60);
         verdicts.note(&url("http://a.test/mcp"), Verdict::Handshake);

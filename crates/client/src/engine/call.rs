@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::task::{Context, Poll};
 
 use super::table::Outcome;
-use super::{Engine, WhenDropped};
+use super::{DropAction, Engine};
 
 /// Future of the call's outcome. Dropping it before it resolves cancels the call: the server is notified, and a late
 /// response is ignored.
@@ -55,8 +55,8 @@ impl Drop for Call {
         }
         let told = self.engine.table().remove(self.id);
         match told {
-            Some(WhenDropped::Withdraw) => self.engine.withdraw(self.id, "no longer needed"),
-            Some(WhenDropped::Forget) => drop(self.engine.link.abandon(self.id)),
+            Some(DropAction::Withdraw) => self.engine.withdraw(self.id, "no longer needed"),
+            Some(DropAction::Forget) => drop(self.engine.link.abandon(self.id)),
             None => {}
         }
     }

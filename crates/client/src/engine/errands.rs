@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use tokio::task::AbortHandle;
 use tokio::time::Instant;
-use wharf_wire::{Raw, code};
+use wharf_wire::{RawJson, code};
 
 use super::Engine;
 use crate::counters::Count;
@@ -22,7 +22,7 @@ const MOST_AT_ONCE: usize = 32;
 pub(crate) struct Errand {
     /// True if the user is prompted, so that deadlines must be paused.
     pub person: bool,
-    pub work: Pending<Result<Raw, Refusal>>,
+    pub work: Pending<Result<RawJson, Refusal>>,
 }
 
 /// An error response to a server request.
@@ -90,7 +90,7 @@ impl Engine {
         }
     }
 
-    pub(super) fn reply(&self, id: &str, outcome: Result<Raw, Refusal>) {
+    pub(super) fn reply(&self, id: &str, outcome: Result<RawJson, Refusal>) {
         let text = match outcome {
             Ok(result) => format!(r#"{{"jsonrpc":"2.0","id":{id},"result":{}}}"#, result.get()),
             Err(Refusal { code, message }) => {
@@ -107,16 +107,16 @@ impl Engine {
     }
 
     /// Pauses the deadlines of all calls until the guard is dropped.
-    pub fn stop_clocks(&self) -> StoppedClocks {
+    pub fn stop_clocks(&self) -> DeadlinePause {
         self.table().stop_clocks(Instant::now());
-        StoppedClocks(self.me.clone())
+        DeadlinePause(self.me.clone())
     }
 }
 
 /// Guard that pauses all deadlines of the connection.
-pub(crate) struct StoppedClocks(Weak<Engine>);
+pub(crate) struct DeadlinePause(Weak<Engine>);
 
-impl Drop for StoppedClocks {
+impl Drop for DeadlinePause {
     fn drop(&mut self) {
         if let Some(engine) = self.0.upgrade() {
             let stood = engine.table().restart_clocks(Instant::now());

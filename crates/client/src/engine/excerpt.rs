@@ -1,21 +1,21 @@
 //! Truncation of texts from the server: error and progress messages.
 
 use serde_json::value::RawValue;
-use wharf_wire::{Bounds, DecodeError, RpcError};
+use wharf_wire::{JsonDecodeError, JsonLimits, RpcError};
 
 /// Maximum bytes of the message of an error or a progress report. The rest is cut.
 pub(super) const MAX_MESSAGE: usize = 16 << 10;
 
 /// Decodes a large error without its data and without copying its whole message.
-pub(super) fn large_error(error: &[u8], bounds: &Bounds) -> Result<RpcError, DecodeError> {
+pub(super) fn large_error(error: &[u8], bounds: &JsonLimits) -> Result<RpcError, JsonDecodeError> {
     #[derive(serde::Deserialize)]
     struct Shape<'a> {
         code: i64,
         #[serde(borrow, default)]
         message: Option<&'a RawValue>,
     }
-    bounds.check(error).map_err(DecodeError::TooComplex)?;
-    let Shape { code, message } = serde_json::from_slice(error).map_err(DecodeError::Shape)?;
+    bounds.check(error).map_err(JsonDecodeError::TooComplex)?;
+    let Shape { code, message } = serde_json::from_slice(error).map_err(JsonDecodeError::Shape)?;
     let message = message.map(|message| beginning(message.get())).unwrap_or_default();
     Ok(RpcError { code, message, data: None })
 }
@@ -46,14 +46,14 @@ mod tests {
     fn a_large_error_keeps_its_code_and_the_beginning_of_its_message() {
         for (character, expected) in [("x", "x"), ("\\ud83d\\ude00", "😀"), ("\\n", "\n"), ("ü", "ü")] {
             let text = format!(r#"{{"code":-7,"message":"{}","data":{{"a":1}}}}"#, character.repeat(100_000));
-            let error = large_error(text.as_bytes(), &Bounds::default()).unwrap();
+            let error = large_error(text.as_bytes(), &JsonLimits::default()).unwrap();
             assert_eq!((error.code, error.data), (-7, None));
             let length = error.message.len();
             assert!(length > MAX_MESSAGE / 4 && length <= MAX_MESSAGE, "{expected}: {length}");
             assert_eq!(error.message, expected.repeat(length / expected.len()));
         }
-        let short = large_error(br#"{"code":1,"message":"a"}"#, &Bounds::default()).unwrap();
+        let short = large_error(br#"{"code":1,"message":"a"}"#, &JsonLimits::default()).unwrap();
         assert_eq!(short.message, "a");
-        assert!(large_error(br#"{"message":"a"}"#, &Bounds::default()).is_err());
+        assert!(large_error(br#"{"message":"a"}"#, &JsonLimits::default()).is_err());
     }
 }

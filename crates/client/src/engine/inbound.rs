@@ -6,7 +6,9 @@ use std::task::Waker;
 use bytes::Bytes;
 use tokio::time::Instant;
 use wharf_spec::Untrusted;
-use wharf_wire::{Envelope, Fault, Glimpse, Id, Progress, Raw, RpcError, ScanError, View, code, scan, split_batch};
+use wharf_wire::{
+    Envelope, Fault, Id, PartialEnvelope, Progress, RawJson, RpcError, ScanError, View, code, scan, split_batch,
+};
 
 use super::excerpt::{MAX_MESSAGE, cut, large_error};
 use super::{Answer, EXCERPT, Engine, Nonsense, Notice, Refusal, Reply};
@@ -171,20 +173,20 @@ impl Engine {
     }
 
     /// Handles a message that exceeds the size limit.
-    pub fn deliver_oversized(&self, glimpse: &Glimpse, wakers: &mut Vec<Waker>) {
+    pub fn deliver_oversized(&self, glimpse: &PartialEnvelope, wakers: &mut Vec<Waker>) {
         self.tally.warn(Count::Oversized, "a message over the size limit was thrown away");
         self.budget.pace().spend_large(self.limits.message);
         self.discard(glimpse, CallError::TooLarge { limit: self.limits.message }, wakers);
     }
 
     /// Handles a message that exceeds the memory budget.
-    pub fn deliver_discarded(&self, glimpse: &Glimpse, exceeded: BudgetExceeded, wakers: &mut Vec<Waker>) {
+    pub fn deliver_discarded(&self, glimpse: &PartialEnvelope, exceeded: BudgetExceeded, wakers: &mut Vec<Waker>) {
         self.tally.warn(Count::Oversized, "a message was discarded: too much of its server or of all is held already");
         self.budget.pace().spend_large(LARGE);
         self.discard(glimpse, CallError::Discarded(exceeded), wakers);
     }
 
-    fn discard(&self, Glimpse { id, has_method }: &Glimpse, error: CallError, wakers: &mut Vec<Waker>) {
+    fn discard(&self, PartialEnvelope { id, has_method }: &PartialEnvelope, error: CallError, wakers: &mut Vec<Waker>) {
         let Some(id) = id.as_deref() else { return };
         if !has_method {
             if let Some(id) = self.call_id(&Id::read(id)) {
@@ -220,13 +222,13 @@ impl Engine {
                     self.refuse_large(id.of(line));
                     return Ok(());
                 }
-                let params = envelope.params.map(|params| keep(params.of(line)).map(Raw::known)).transpose();
+                let params = envelope.params.map(|params| keep(params.of(line)).map(RawJson::known)).transpose();
                 match (params, id) {
                     (Ok(params), Some(id)) => return self.request(&method, id.of(line), params),
                     (Ok(params), None) => self.notification(&method, params, wakers),
                     (Err(exceeded), id) => {
                         let id = id.map(|id| id.of(line).to_vec());
-                        self.deliver_discarded(&Glimpse { id, has_method: true }, exceeded, wakers);
+                        self.deliver_discarded(&PartialEnvelope { id, has_method: true }, exceeded, wakers);
                     }
                 }
             }
@@ -241,7 +243,7 @@ impl Engine {
         let outcome = match (envelope.result, envelope.error) {
             (Some(result), None) => match self.dialect.result_kind(envelope.result_type(line).as_deref()) {
                 Some(kind) => match keep(result.of(line)) {
-                    Ok(result) => Ok(Answer { result: Raw::known(result), kind }),
+                    Ok(result) => Ok(Answer { result: RawJson::known(result), kind }),
                     Err(exceeded) => Err(CallError::Discarded(exceeded)),
                 },
                 None => {
@@ -263,7 +265,7 @@ impl Engine {
     fn refusal(&self, error: &[u8]) -> CallError {
         let read = match error.len() > self.limits.remark {
             true => large_error(error, &self.limits.bounds),
-            false => RpcError::view(Raw::known(Bytes::copy_from_slice(error)), &self.limits.bounds),
+            false => RpcError::view(RawJson::known(Bytes::copy_from_slice(error)), &self.limits.bounds),
         };
         match read {
             Ok(error) => CallError::Refused(RpcError { message: cut(error.message), ..error }),
@@ -297,7 +299,7 @@ impl Engine {
         }
     }
 
-    fn request(&self, method: &str, id: &[u8], params: Option<Raw>) -> Result<(), Nonsense> {
+    fn request(&self, method: &str, id: &[u8], params: Option<RawJson>) -> Result<(), Nonsense> {
         let id = match Id::read(id) {
             read if read.is_legal() => String::from_utf8_lossy(id),
             _ => {
@@ -317,7 +319,7 @@ impl Engine {
         Ok(())
     }
 
-    fn notification(&self, method: &str, params: Option<Raw>, wakers: &mut Vec<Waker>) {
+    fn notification(&self, method: &str, params: Option<RawJson>, wakers: &mut Vec<Waker>) {
         self.tally.count(Count::Notification);
         match self.dialect.notification(method, params) {
             Notice::None => {}

@@ -23,7 +23,7 @@ pub(crate) trait Link: Send + Sync {
 pub(crate) struct Message<'a> {
     pub parts: &'a [&'a [u8]],
     /// Target of the request; `None` for a notification or a reply.
-    pub request: Option<Label<'a>>,
+    pub request: Option<RequestLabel<'a>>,
 }
 
 impl Message<'_> {
@@ -34,7 +34,7 @@ impl Message<'_> {
 
 /// The target of a request, for links that repeat it outside the message.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Label<'a> {
+pub(crate) struct RequestLabel<'a> {
     pub id: u64,
     pub effect: Effect,
     pub method: &'a str,

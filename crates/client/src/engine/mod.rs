@@ -25,21 +25,21 @@ use tokio::runtime::Handle;
 use tokio::sync::Notify;
 use tokio::time::Instant;
 use wharf_spec::Untrusted;
-use wharf_wire::{Progress, Raw, Revision, TooComplex};
+use wharf_wire::{Progress, RawJson, Revision, TooComplex};
 
 use crate::budget::ServerBudget;
 use crate::counters::{Count, Tally};
-use crate::error::{CallError, Gone, GoneCause, TimeLimit};
+use crate::error::{CallError, DisconnectCause, Gone, TimeoutKind};
 use crate::limits::Limits;
 use crate::options::ProgressSink;
-use crate::tap::{Direction, Onlooker};
+use crate::tap::{Direction, WireObserver};
 
 pub(crate) use call::Call;
 use errands::Errands;
 pub(crate) use errands::{Errand, Refusal};
 pub(crate) use inbound::{Channel, Heard};
-pub(crate) use link::{Effect, Label, Left, Link, Message, NotTaken, Ticket};
-use pool::Pool;
+pub(crate) use link::{Effect, Left, Link, Message, NotTaken, RequestLabel, Ticket};
+use pool::BufferPool;
 use table::{Expired, Table, Waiting};
 
 /// Maximum characters of an unexpected line in an error.
@@ -49,7 +49,7 @@ const EXCERPT: usize = 120;
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Answer {
     /// The `result`, byte for byte.
-    pub result: Raw,
+    pub result: RawJson,
     /// Kind of the result.
     pub kind: ResultKind,
 }
@@ -69,9 +69,9 @@ pub enum ResultKind {
 /// The protocol knowledge the engine needs, without knowing any method by name.
 pub(crate) trait Dialect: Send + Sync {
     /// Handles a request from the server.
-    fn request(&self, method: &str, params: Option<Raw>) -> Reply;
+    fn request(&self, method: &str, params: Option<RawJson>) -> Reply;
     /// Handles a notification from the server and returns its effect on calls.
-    fn notification(&self, method: &str, params: Option<Raw>) -> Notice;
+    fn notification(&self, method: &str, params: Option<RawJson>) -> Notice;
     /// Returns the message that cancels a call.
     fn cancellation(&self, id: u64, reason: &str) -> String;
     /// Maps a `resultType` to its kind, or `None` if it is unknown.
@@ -102,7 +102,7 @@ pub(crate) enum Notice {
 
 /// The response to a request from the server.
 pub(crate) enum Reply {
-    Result(Raw),
+    Result(RawJson),
     Refused(Refusal),
     /// Answered when the work is done.
     Later(Errand),
@@ -122,7 +122,7 @@ pub(crate) struct Request {
     pub timeout_max: Duration,
     pub progress: Option<ProgressSink>,
     pub effect: Effect,
-    pub when_dropped: WhenDropped,
+    pub when_dropped: DropAction,
 }
 
 /// The target of a request.
@@ -135,7 +135,7 @@ pub(crate) struct Subject<'a> {
 
 /// The action when a call is dropped.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum WhenDropped {
+pub(crate) enum DropAction {
     Withdraw,
     /// No action: `initialize` may not be cancelled.
     Forget,
@@ -153,9 +153,9 @@ pub(crate) struct Engine {
     table: Mutex<Table>,
     link: Arc<dyn Link>,
     dialect: Arc<dyn Dialect>,
-    onlooker: Onlooker,
+    onlooker: WireObserver,
     limits: Limits,
-    results: Pool,
+    results: BufferPool,
     /// Memory budget of this server.
     budget: ServerBudget,
     pub tally: Tally,
@@ -165,7 +165,7 @@ pub(crate) struct Engine {
 
 impl Engine {
     pub fn new(
-        onlooker: Onlooker,
+        onlooker: WireObserver,
         link: Arc<dyn Link>,
         dialect: Arc<dyn Dialect>,
         limits: Limits,
@@ -183,7 +183,7 @@ impl Engine {
             dialect,
             tally: Tally::new(onlooker.server.clone()),
             onlooker,
-            results: Pool::default(),
+            results: BufferPool::default(),
             limits,
             budget,
             suspicion: Mutex::default(),
@@ -191,7 +191,7 @@ impl Engine {
     }
 
     /// Registers a call and assigns its id. Dropping the result without sending it removes the call.
-    pub fn reserve(self: &Arc<Self>, request: Request) -> Result<Reserved, CallError> {
+    pub fn reserve(self: &Arc<Self>, request: Request) -> Result<ReservedCall, CallError> {
         let now = Instant::now();
         let hard = now + request.timeout_max;
         let waiting = Waiting {
@@ -211,15 +211,15 @@ impl Engine {
         };
         let (id, earlier) = self.table().insert(waiting)?;
         let effect = request.effect;
-        Ok(Reserved { call: Call::new(Arc::clone(self), id), digits: Digits::of(id), earlier, effect })
+        Ok(ReservedCall { call: Call::new(Arc::clone(self), id), digits: IdDigits::of(id), earlier, effect })
     }
 
     /// Sends the complete request of a reserved call, including its line ending, and returns the future of the call.
     /// Dropping the future cancels the call.
-    pub fn send(&self, reserved: Reserved, subject: Subject<'_>, parts: &[&[u8]]) -> Result<Call, CallError> {
-        let Reserved { call, earlier, effect, .. } = reserved;
+    pub fn send(&self, reserved: ReservedCall, subject: Subject<'_>, parts: &[&[u8]]) -> Result<Call, CallError> {
+        let ReservedCall { call, earlier, effect, .. } = reserved;
         let Subject { method, name, mirrored } = subject;
-        let label = Label { id: call.id(), effect, method, name, mirrored };
+        let label = RequestLabel { id: call.id(), effect, method, name, mirrored };
         let message = Message { parts, request: Some(label) };
         let length = message.len();
         let taken = if length > self.limits.message {
@@ -227,8 +227,8 @@ impl Engine {
         } else {
             self.submit(message).map_err(|refusal| match refusal {
                 NotTaken::Full => CallError::Busy,
-                NotTaken::Broken => self.lost_by(GoneCause::ClosedInput),
-                NotTaken::Closed => self.lost_by(GoneCause::Closed),
+                NotTaken::Broken => self.lost_by(DisconnectCause::ClosedInput),
+                NotTaken::Closed => self.lost_by(DisconnectCause::Closed),
                 NotTaken::TooDeep(depth) => CallError::TooDeep(depth),
             })
         };
@@ -270,10 +270,10 @@ impl Engine {
         let hint = self.suspicion();
         let expired = self.table().expire(now, hint.as_deref(), wakers);
         for Expired { id, limit, when_dropped, .. } in expired {
-            if when_dropped == WhenDropped::Withdraw {
+            if when_dropped == DropAction::Withdraw {
                 let reason = match limit {
-                    TimeLimit::Idle => "timed out",
-                    TimeLimit::Total => "timed out in spite of progress",
+                    TimeoutKind::Idle => "timed out",
+                    TimeoutKind::Total => "timed out in spite of progress",
                 };
                 self.withdraw(id, reason);
             } else {
@@ -368,7 +368,7 @@ impl Engine {
     }
 
     /// Returns the name, redactor and tap of the connection.
-    pub fn onlooker(&self) -> &Onlooker {
+    pub fn onlooker(&self) -> &WireObserver {
         &self.onlooker
     }
 
@@ -397,7 +397,7 @@ impl Engine {
     }
 
     /// Returns the error for a call made now. Until the full details are known it contains only `sign`.
-    fn lost_by(&self, sign: GoneCause) -> CallError {
+    fn lost_by(&self, sign: DisconnectCause) -> CallError {
         let known = self.table().closed_error();
         known.unwrap_or_else(|| {
             CallError::ServerGone(Arc::new(Gone { cause: sign, exit: None, stderr: Vec::new(), hint: None }))
@@ -426,34 +426,34 @@ impl From<TooComplex> for CallError {
 }
 
 /// A call with an id that has not been sent.
-pub(crate) struct Reserved {
+pub(crate) struct ReservedCall {
     call: Call,
-    digits: Digits,
+    digits: IdDigits,
     /// The deadline is earlier than the armed timer of the link's task.
     earlier: bool,
     effect: Effect,
 }
 
-impl Reserved {
+impl ReservedCall {
     /// Returns the id.
     pub fn number(&self) -> u64 {
         self.call.id()
     }
 
     /// Returns the id as text, for the request.
-    pub fn id(&self) -> Digits {
+    pub fn id(&self) -> IdDigits {
         self.digits
     }
 }
 
 /// A number as text, without an allocation.
 #[derive(Clone, Copy)]
-pub(crate) struct Digits {
+pub(crate) struct IdDigits {
     bytes: [u8; 20],
     start: usize,
 }
 
-impl Digits {
+impl IdDigits {
     fn of(mut number: u64) -> Self {
         let mut digits = Self { bytes: [0; 20], start: 20 };
         loop {

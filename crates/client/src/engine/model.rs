@@ -12,14 +12,14 @@ use tokio::time::Instant;
 use wharf_spec::Redactor;
 use wharf_wire::Revision;
 
-use super::{Answer, Call, Effect, Engine, Link, Message, NotTaken, Request, Subject, Ticket, WhenDropped};
-use crate::bulletin::Bulletin;
+use super::{Answer, Call, DropAction, Effect, Engine, Link, Message, NotTaken, Request, Subject, Ticket};
+use crate::bulletin::NotificationHub;
 use crate::desk::Desk;
 use crate::era::Manners;
-use crate::error::{CallError, Gone, GoneCause};
+use crate::error::{CallError, DisconnectCause, Gone};
 use crate::limits::Limits;
-use crate::services::Services;
-use crate::tap::Onlooker;
+use crate::services::ClientServices;
+use crate::tap::WireObserver;
 
 /// A link that records its messages. Messages with an even ticket may have been sent.
 #[derive(Default)]
@@ -47,7 +47,7 @@ enum Event {
     /// Responds to the nth pending call; `how` selects the form of the response.
     Answer {
         which: usize,
-        how: How,
+        how: SimulatedResponse,
     },
     /// A response to a call that has ended or never existed.
     Stray(u64),
@@ -58,7 +58,7 @@ enum Event {
 }
 
 #[derive(Debug, Clone, Copy)]
-enum How {
+enum SimulatedResponse {
     Result,
     Error,
     Both,
@@ -69,8 +69,8 @@ enum How {
 
 fn event() -> impl Strategy<Value = Event> {
     let how = prop_oneof![
-        4 => Just(How::Result), 1 => Just(How::Error), 1 => Just(How::Both),
-        1 => Just(How::UnknownType), 1 => Just(How::Truncated), 1 => Just(How::TextId),
+        4 => Just(SimulatedResponse::Result), 1 => Just(SimulatedResponse::Error), 1 => Just(SimulatedResponse::Both),
+        1 => Just(SimulatedResponse::UnknownType), 1 => Just(SimulatedResponse::Truncated), 1 => Just(SimulatedResponse::TextId),
     ];
     prop_oneof![
         6 => any::<bool>().prop_map(|may_write| Event::Call { may_write }),
@@ -106,10 +106,10 @@ impl World {
 
     fn with(redactor: Redactor) -> Self {
         let link = Arc::new(Kept::default());
-        let desk = Desk::new("model".to_owned(), Services::default(), Limits::default(), Arc::default());
-        let manners = Arc::new(Manners::new(desk, Bulletin::default(), None));
+        let desk = Desk::new("model".to_owned(), ClientServices::default(), Limits::default(), Arc::default());
+        let manners = Arc::new(Manners::new(desk, NotificationHub::default(), None));
         manners.settle(Revision::LATEST_STATELESS);
-        let onlooker = Onlooker { redactor: Arc::new(redactor), ..Onlooker::default() };
+        let onlooker = WireObserver { redactor: Arc::new(redactor), ..WireObserver::default() };
         let limits = Limits::default();
         let budget = limits.held_in_all.of_server(limits.held);
         let engine = Engine::new(onlooker, link.clone(), manners, limits, budget);
@@ -170,7 +170,7 @@ impl World {
                 }
             }
             Event::Lose => {
-                self.engine.lose(Gone { cause: GoneCause::Exited, exit: None, stderr: Vec::new(), hint: None });
+                self.engine.lose(Gone { cause: DisconnectCause::Exited, exit: None, stderr: Vec::new(), hint: None });
                 self.lost = true;
                 while let Some(id) = self.waiting(0) {
                     let made = &self.calls[&id];
@@ -187,7 +187,7 @@ impl World {
             timeout_max: Duration::from_secs(60),
             progress: None,
             effect: if may_write { Effect::MayWrite } else { Effect::Reads },
-            when_dropped: WhenDropped::Withdraw,
+            when_dropped: DropAction::Withdraw,
         });
         let Ok(reserved) = reserved else { return assert!(self.lost, "refused while the server is there") };
         assert!(!self.lost, "taken after the server was lost");
@@ -220,14 +220,14 @@ impl World {
     }
 }
 
-fn written(id: u64, how: How) -> (String, &'static str) {
+fn written(id: u64, how: SimulatedResponse) -> (String, &'static str) {
     match how {
-        How::Result => (format!(r#"{{"result":{{"own":{id}}},"id":{id}}}"#), "result"),
-        How::Error => (format!(r#"{{"id":{id},"error":{{"code":-1,"message":"no"}}}}"#), "refused"),
-        How::Both => (format!(r#"{{"id":{id},"result":{{}},"error":{{}}}}"#), "protocol"),
-        How::UnknownType => (format!(r#"{{"id":{id},"result":{{"resultType":"x"}}}}"#), "protocol"),
-        How::Truncated => (format!(r#"{{"id":{id},"result":{{"own""#), "protocol"),
-        How::TextId => (format!(r#"{{"id":"{id}","result":{{"own":{id}}}}}"#), "result"),
+        SimulatedResponse::Result => (format!(r#"{{"result":{{"own":{id}}},"id":{id}}}"#), "result"),
+        SimulatedResponse::Error => (format!(r#"{{"id":{id},"error":{{"code":-1,"message":"no"}}}}"#), "refused"),
+        SimulatedResponse::Both => (format!(r#"{{"id":{id},"result":{{}},"error":{{}}}}"#), "protocol"),
+        SimulatedResponse::UnknownType => (format!(r#"{{"id":{id},"result":{{"resultType":"x"}}}}"#), "protocol"),
+        SimulatedResponse::Truncated => (format!(r#"{{"id":{id},"result":{{"own""#), "protocol"),
+        SimulatedResponse::TextId => (format!(r#"{{"id":"{id}","result":{{"own":{id}}}}}"#), "result"),
     }
 }
 
@@ -254,7 +254,7 @@ fn keeping(secrets: &[&str]) -> World {
 fn only_what_the_server_says_is_looked_through_for_secrets() {
     let world = keeping(&["server", "message", "hushhush"]);
     let lose = |world: &World| {
-        let gone = Gone { hint: world.engine.suspicion(), ..Gone::because(GoneCause::Exited) };
+        let gone = Gone { hint: world.engine.suspicion(), ..Gone::because(DisconnectCause::Exited) };
         world.engine.account(gone).hint.clone()
     };
     for (line, expected) in [
@@ -271,7 +271,7 @@ fn only_what_the_server_says_is_looked_through_for_secrets() {
     world.engine.deliver(br#"{"x":"server""#, &mut Vec::new()).unwrap();
     let told = world.engine.suspicion().unwrap();
     assert!(told.starts_with("the server sent a message that cannot be read: ") && told.contains("***"), "{told}");
-    let said = Gone { hint: Some("it said: hushhush".to_owned()), ..Gone::because(GoneCause::Exited) };
+    let said = Gone { hint: Some("it said: hushhush".to_owned()), ..Gone::because(DisconnectCause::Exited) };
     assert_eq!(world.engine.account(said).hint.as_deref(), Some("it said: ***"));
 }
 
@@ -284,7 +284,7 @@ fn progress_is_told_without_secrets() {
         timeout_max: Duration::from_secs(60),
         progress: Some(Arc::new(move |progress| heard.lock().unwrap().push(progress.message))),
         effect: Effect::Reads,
-        when_dropped: WhenDropped::Withdraw,
+        when_dropped: DropAction::Withdraw,
     });
     let reserved = reserved.unwrap();
     for (at, message) in ["at hushhush", "at hushhus"].into_iter().enumerate() {

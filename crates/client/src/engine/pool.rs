@@ -16,7 +16,7 @@ const KEPT: usize = 4 << 20;
 
 /// Unused buffers.
 #[derive(Clone, Default)]
-pub(super) struct Pool(Arc<Mutex<Free>>);
+pub(super) struct BufferPool(Arc<Mutex<Free>>);
 
 #[derive(Default)]
 struct Free {
@@ -24,7 +24,7 @@ struct Free {
     bytes: usize,
 }
 
-impl Pool {
+impl BufferPool {
     /// Copies bytes. A large copy is charged to the budget.
     pub fn copy(&self, bytes: &[u8], budget: &ServerBudget) -> Result<Bytes, BudgetExceeded> {
         if bytes.len() < LARGE {
@@ -33,7 +33,7 @@ impl Pool {
         let charge = budget.charge(bytes.len())?;
         let mut buffer = self.take(bytes.len());
         buffer.extend_from_slice(bytes);
-        Ok(charged(Lent { buffer, home: Arc::clone(&self.0) }, charge))
+        Ok(charged(PooledBuffer { buffer, home: Arc::clone(&self.0) }, charge))
     }
 
     fn take(&self, length: usize) -> Vec<u8> {
@@ -55,18 +55,18 @@ impl Pool {
 }
 
 /// A buffer in use. It returns to the pool when the last result that refers to it is dropped.
-struct Lent {
+struct PooledBuffer {
     buffer: Vec<u8>,
     home: Arc<Mutex<Free>>,
 }
 
-impl AsRef<[u8]> for Lent {
+impl AsRef<[u8]> for PooledBuffer {
     fn as_ref(&self) -> &[u8] {
         &self.buffer
     }
 }
 
-impl Drop for Lent {
+impl Drop for PooledBuffer {
     fn drop(&mut self) {
         let mut buffer = std::mem::take(&mut self.buffer);
         buffer.clear();
@@ -85,7 +85,7 @@ mod tests {
 
     #[test]
     fn buffers_come_back_within_a_bound() {
-        let pool = Pool::default();
+        let pool = BufferPool::default();
         let total = ByteBudget::new(10_100_000);
         let budget = total.of_server(20_000_000);
         let held: Vec<Bytes> = (0..100).map(|number| pool.copy(&vec![number; 100_000], &budget).unwrap()).collect();

@@ -8,8 +8,8 @@ use std::time::Duration;
 
 use tokio::time::Instant;
 
-use super::{Answer, Effect, Left, Ticket, WhenDropped};
-use crate::error::{CallError, Gone, TimeLimit};
+use super::{Answer, DropAction, Effect, Left, Ticket};
+use crate::error::{CallError, Gone, TimeoutKind};
 use crate::options::ProgressSink;
 
 /// Bits of an id that select the slot. The others count how often the slot was used.
@@ -57,7 +57,7 @@ pub(super) struct Waiting {
     /// Value of the last progress report.
     pub reached: Option<f64>,
     pub effect: Effect,
-    pub when_dropped: WhenDropped,
+    pub when_dropped: DropAction,
     pub ticket: Option<Ticket>,
     /// Remaining time its deadlines may be paused.
     pub patience: Duration,
@@ -68,8 +68,8 @@ pub(super) struct Waiting {
 /// A call that timed out.
 pub(super) struct Expired {
     pub id: u64,
-    pub limit: TimeLimit,
-    pub when_dropped: WhenDropped,
+    pub limit: TimeoutKind,
+    pub when_dropped: DropAction,
     detached: bool,
 }
 
@@ -180,7 +180,7 @@ impl Table {
     }
 
     /// Removes a call. Returns the action for its server if it was pending.
-    pub fn remove(&mut self, id: u64) -> Option<WhenDropped> {
+    pub fn remove(&mut self, id: u64) -> Option<DropAction> {
         match self.release(id)? {
             State::Waiting(waiting) => Some(waiting.when_dropped),
             _ => None,
@@ -218,11 +218,11 @@ impl Table {
                 self.due = self.due.min(waiting.soft + grace);
                 continue;
             }
-            let limit = if now >= waiting.hard + grace { TimeLimit::Total } else { TimeLimit::Idle };
+            let limit = if now >= waiting.hard + grace { TimeoutKind::Total } else { TimeoutKind::Idle };
             let when_dropped = waiting.when_dropped;
             let after = match limit {
-                TimeLimit::Idle => waiting.idle,
-                TimeLimit::Total => waiting.hard - waiting.since,
+                TimeoutKind::Idle => waiting.idle,
+                TimeoutKind::Total => waiting.hard - waiting.since,
             };
             wakers.extend(waiting.waker.take());
             let detached = waiting.detached;
@@ -238,7 +238,7 @@ impl Table {
     /// Returns the calls to cancel when the connection closes.
     pub fn withdrawable(&self) -> Vec<u64> {
         let waiting = self.slots.iter().enumerate().filter_map(|(index, slot)| match &slot.state {
-            State::Waiting(waiting) if waiting.when_dropped == WhenDropped::Withdraw => {
+            State::Waiting(waiting) if waiting.when_dropped == DropAction::Withdraw => {
                 Some(id_of(slot.generation, index as u32))
             }
             _ => None,
@@ -329,8 +329,8 @@ fn far_from_now() -> Instant {
 mod tests {
     use super::*;
     use crate::engine::ResultKind;
-    use crate::error::GoneCause;
-    use wharf_wire::Raw;
+    use crate::error::DisconnectCause;
+    use wharf_wire::RawJson;
 
     fn waiting(effect: Effect, soft: u64) -> Waiting {
         let now = Instant::now();
@@ -343,7 +343,7 @@ mod tests {
             progress: None,
             reached: None,
             effect,
-            when_dropped: WhenDropped::Withdraw,
+            when_dropped: DropAction::Withdraw,
             ticket: None,
             patience: Duration::from_secs(600),
             detached: false,
@@ -351,11 +351,11 @@ mod tests {
     }
 
     fn answer() -> Outcome {
-        Ok(Answer { result: Raw::empty_object(), kind: ResultKind::Complete })
+        Ok(Answer { result: RawJson::empty_object(), kind: ResultKind::Complete })
     }
 
     fn gone() -> Arc<Gone> {
-        Arc::new(Gone { cause: GoneCause::Exited, exit: None, stderr: Vec::new(), hint: None })
+        Arc::new(Gone { cause: DisconnectCause::Exited, exit: None, stderr: Vec::new(), hint: None })
     }
 
     #[test]
@@ -379,7 +379,7 @@ mod tests {
         let (first, _) = table.insert(waiting(Effect::Reads, 1)).unwrap();
         table.insert(waiting(Effect::Reads, 1)).unwrap();
         assert!(matches!(table.insert(waiting(Effect::Reads, 1)), Err(CallError::Busy)));
-        assert_eq!(table.remove(first), Some(WhenDropped::Withdraw));
+        assert_eq!(table.remove(first), Some(DropAction::Withdraw));
         assert!(table.insert(waiting(Effect::Reads, 1)).is_ok());
     }
 

@@ -3,11 +3,11 @@
 use std::sync::Arc;
 
 use wharf_spec::Untrusted;
-use wharf_wire::{Bounds, DecodeError, Era, InitializeResult, Raw, Revision, View};
+use wharf_wire::{Era, InitializeResult, JsonDecodeError, JsonLimits, RawJson, Revision, View};
 
 use super::CLIENT_INFO;
 use crate::desk::Desk;
-use crate::engine::{Effect, Engine, Request, Subject, WhenDropped};
+use crate::engine::{DropAction, Effect, Engine, Request, Subject};
 use crate::error::ConnectCause;
 
 /// Returns the params of `initialize`, with the newest revision of this era.
@@ -26,7 +26,7 @@ pub(crate) fn ask_for_logs(engine: &Arc<Engine>, desk: &Desk) {
         timeout_max: limit,
         progress: None,
         effect: Effect::MayWrite,
-        when_dropped: WhenDropped::Forget,
+        when_dropped: DropAction::Forget,
     };
     let Ok(reserved) = engine.reserve(request) else { return };
     let id = reserved.id();
@@ -39,12 +39,15 @@ pub(crate) fn ask_for_logs(engine: &Arc<Engine>, desk: &Desk) {
 }
 
 /// Decodes the result of `initialize`. A server may choose an older revision, but not one of another era.
-pub(crate) fn judge_initialize(result: Raw, bounds: &Bounds) -> Result<(Revision, InitializeResult), ConnectCause> {
+pub(crate) fn judge_initialize(
+    result: RawJson,
+    bounds: &JsonLimits,
+) -> Result<(Revision, InitializeResult), ConnectCause> {
     let result = InitializeResult::view(result, bounds).map_err(|error| match error {
-        DecodeError::TooComplex(bound) => {
+        JsonDecodeError::TooComplex(bound) => {
             ConnectCause::Protocol(format!("the answer to initialize is too complex: {bound}"))
         }
-        DecodeError::Shape(error) => {
+        JsonDecodeError::Shape(error) => {
             let error = Untrusted::new(error.to_string());
             ConnectCause::Protocol(format!("the answer to initialize cannot be read: {}", error.shortened(200)))
         }

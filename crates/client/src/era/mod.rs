@@ -7,12 +7,12 @@ mod stateless;
 
 use std::sync::{Arc, OnceLock};
 
-use wharf_wire::{Bounds, Era, Progress, Raw, Revision, RpcError, UnsupportedRevision, View};
+use wharf_wire::{Era, JsonLimits, Progress, RawJson, Revision, RpcError, UnsupportedRevision, View};
 
-use crate::bulletin::{Bulletin, Posted};
+use crate::bulletin::{DispatchOutcome, NotificationHub};
 use crate::desk::Desk;
 use crate::engine::{Dialect, Engine, Nonsense, Notice, Reply, ResultKind};
-use crate::options::Observer;
+use crate::options::NotificationObserver;
 
 pub(crate) use handshake::{ask_for_logs, initialize_params, judge_initialize};
 pub(crate) use negotiate::{Verdict, judge_probe};
@@ -28,13 +28,13 @@ const CLIENT_INFO: &str = concat!(r#"{"name":"wharf","version":""#, env!("CARGO_
 /// Protocol state of one connection. Undecided until a revision has been negotiated.
 pub(crate) struct Manners {
     revision: OnceLock<Revision>,
-    observer: Option<Arc<dyn Observer>>,
+    observer: Option<Arc<dyn NotificationObserver>>,
     pub desk: Desk,
-    pub bulletin: Bulletin,
+    pub bulletin: NotificationHub,
 }
 
 impl Manners {
-    pub fn new(desk: Desk, bulletin: Bulletin, observer: Option<Arc<dyn Observer>>) -> Self {
+    pub fn new(desk: Desk, bulletin: NotificationHub, observer: Option<Arc<dyn NotificationObserver>>) -> Self {
         Self { revision: OnceLock::new(), observer, desk, bulletin }
     }
 
@@ -48,7 +48,7 @@ impl Manners {
 
     /// Handles `notifications/cancelled`. In the handshake era it cancels a server request; in the stateless era it
     /// ends a subscription.
-    fn cancelled(&self, params: Option<&Raw>) -> Notice {
+    fn cancelled(&self, params: Option<&RawJson>) -> Notice {
         #[derive(serde::Deserialize)]
         #[serde(rename_all = "camelCase")]
         struct Shape<'a> {
@@ -69,13 +69,13 @@ impl Manners {
 }
 
 impl Dialect for Manners {
-    fn request(&self, method: &str, params: Option<Raw>) -> Reply {
+    fn request(&self, method: &str, params: Option<RawJson>) -> Reply {
         match (self.era(), method) {
             // Only clients send these: the peer echoes its input, like `cat`.
             (_, DISCOVER | INITIALIZE) => Reply::Nonsense(Nonsense("it sends back what it is sent")),
             (Some(Era::Stateless), _) => Reply::Unwanted,
             // Also allowed before and during the handshake (2025-11-25, basic/lifecycle).
-            (_, "ping") => Reply::Result(Raw::empty_object()),
+            (_, "ping") => Reply::Result(RawJson::empty_object()),
             _ => match self.desk.consider(method, params) {
                 Ok(errand) => Reply::Later(errand),
                 Err(refusal) => Reply::Refused(refusal),
@@ -83,7 +83,7 @@ impl Dialect for Manners {
         }
     }
 
-    fn notification(&self, method: &str, params: Option<Raw>) -> Notice {
+    fn notification(&self, method: &str, params: Option<RawJson>) -> Notice {
         if method == "notifications/progress" {
             let progress = params.and_then(|params| Progress::view(params, self.desk.bounds()).ok());
             return progress.map_or(Notice::None, Notice::Progress);
@@ -96,7 +96,7 @@ impl Dialect for Manners {
             "notifications/message" => self.desk.log(params),
             _ => {
                 let posted = self.era().map(|era| self.bulletin.post(era, method, params.as_ref()));
-                if posted == Some(Posted::Stray) {
+                if posted == Some(DispatchOutcome::Stray) {
                     return Notice::Stray;
                 }
             }
@@ -144,6 +144,6 @@ impl Dialect for Manners {
 
 /// Returns the revisions that a server lists in an unsupported-revision error.
 pub(crate) fn supported_by(error: &RpcError) -> Vec<String> {
-    let data = error.data.clone().and_then(|data| UnsupportedRevision::view(data, &Bounds::default()).ok());
+    let data = error.data.clone().and_then(|data| UnsupportedRevision::view(data, &JsonLimits::default()).ok());
     data.unwrap_or_default().supported
 }

@@ -1,7 +1,7 @@
 //! Evaluation of the probe's result: the decision table of automatic negotiation, as pure functions.
 
 use wharf_spec::Untrusted;
-use wharf_wire::{Bounds, DiscoverResult, Era, Revision, RpcError, View, code};
+use wharf_wire::{DiscoverResult, Era, JsonLimits, Revision, RpcError, View, code};
 
 use super::supported_by;
 use crate::engine::Answer;
@@ -25,7 +25,7 @@ pub(crate) fn judge_probe(
     outcome: Result<Answer, CallError>,
     asked: Revision,
     again: bool,
-    bounds: &Bounds,
+    bounds: &JsonLimits,
 ) -> Verdict {
     match outcome {
         Ok(answer) => match DiscoverResult::view(answer.result, bounds) {
@@ -79,19 +79,19 @@ fn known(versions: &[String]) -> Vec<Revision> {
 mod tests {
     use super::*;
     use crate::engine::ResultKind;
-    use wharf_wire::Raw;
+    use wharf_wire::RawJson;
 
     fn result(text: &str) -> Result<Answer, CallError> {
-        Ok(Answer { result: Raw::parse(text.to_owned()).unwrap(), kind: ResultKind::Complete })
+        Ok(Answer { result: RawJson::parse(text.to_owned()).unwrap(), kind: ResultKind::Complete })
     }
 
     fn refused(code: i64, data: Option<&str>) -> Result<Answer, CallError> {
-        let data = data.map(|data| Raw::parse(data.to_owned()).unwrap());
+        let data = data.map(|data| RawJson::parse(data.to_owned()).unwrap());
         Err(CallError::Refused(RpcError { code, message: "no".to_owned(), data }))
     }
 
     fn check(outcome: Result<Answer, CallError>, again: bool) -> &'static str {
-        match judge_probe(outcome, Revision::LATEST_STATELESS, again, &Bounds::default()) {
+        match judge_probe(outcome, Revision::LATEST_STATELESS, again, &JsonLimits::default()) {
             Verdict::Stateless(..) => "stateless",
             Verdict::AskAgain(_) => "again",
             Verdict::Handshake(_) => "handshake",

@@ -13,7 +13,7 @@ use wharf_guard::Exit;
 #[derive(Debug, Clone)]
 pub struct Gone {
     /// The observed cause.
-    pub cause: GoneCause,
+    pub cause: DisconnectCause,
     /// Exit status of the process, if it ended.
     pub exit: Option<Exit>,
     /// The last lines the server wrote to stderr. Untrusted.
@@ -24,15 +24,15 @@ pub struct Gone {
 
 impl Gone {
     /// Creates a value with only a cause.
-    pub(crate) fn because(cause: GoneCause) -> Self {
+    pub(crate) fn because(cause: DisconnectCause) -> Self {
         Self { cause, exit: None, stderr: Vec::new(), hint: None }
     }
 
     /// Reports whether a reconnect with the same negotiation result cannot succeed.
     pub(crate) fn is_final(&self) -> bool {
         match &self.cause {
-            GoneCause::Changed | GoneCause::NotMcp(_) => true,
-            GoneCause::NotAuthorized(why) => !why.may_pass(),
+            DisconnectCause::Changed | DisconnectCause::NotMcp(_) => true,
+            DisconnectCause::NotAuthorized(why) => !why.may_pass(),
             _ => false,
         }
     }
@@ -40,21 +40,21 @@ impl Gone {
     /// Returns the authorization failure, if that is the cause.
     pub fn not_authorized(&self) -> Option<&NotAuthorized> {
         match &self.cause {
-            GoneCause::NotAuthorized(why) => Some(why),
+            DisconnectCause::NotAuthorized(why) => Some(why),
             _ => None,
         }
     }
 
     /// Reports whether a login would help.
     pub fn needs_login(&self) -> bool {
-        matches!(&self.cause, GoneCause::NotAuthorized(why) if wants_login(401, Some(why)))
+        matches!(&self.cause, DisconnectCause::NotAuthorized(why) if wants_login(401, Some(why)))
     }
 }
 
 /// The observed cause of losing a server.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
-pub enum GoneCause {
+pub enum DisconnectCause {
     /// The process ended.
     Exited,
     /// The server closed its output.
@@ -95,22 +95,22 @@ pub enum GoneCause {
 impl fmt::Display for Gone {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match (&self.cause, self.exit) {
-            (GoneCause::Closed, _) => f.write_str("the connection was closed"),
-            (GoneCause::NotMcp(what), _) => write!(f, "it does not speak MCP: {what}"),
-            (GoneCause::EndlessLine, _) => f.write_str("it wrote a line without end"),
-            (GoneCause::StoppedReading(time), _) => write!(f, "it left its input unread for {}", Seconds(*time)),
-            (GoneCause::Stopped, _) => f.write_str("it stopped serving"),
-            (GoneCause::Unreachable { what, .. }, _) => write!(f, "it cannot be reached: {what}"),
-            (GoneCause::Cut(what), _) => f.write_str(what),
-            (GoneCause::Status(status), _) => write!(f, "it answered HTTP {status}"),
-            (GoneCause::SessionExpired, _) => f.write_str("it has forgotten the session"),
-            (GoneCause::NotAuthorized(why), _) => write!(f, "it does not know who asks: {why}"),
-            (GoneCause::Changed, _) => f.write_str("it no longer speaks the revision agreed on"),
+            (DisconnectCause::Closed, _) => f.write_str("the connection was closed"),
+            (DisconnectCause::NotMcp(what), _) => write!(f, "it does not speak MCP: {what}"),
+            (DisconnectCause::EndlessLine, _) => f.write_str("it wrote a line without end"),
+            (DisconnectCause::StoppedReading(time), _) => write!(f, "it left its input unread for {}", Seconds(*time)),
+            (DisconnectCause::Stopped, _) => f.write_str("it stopped serving"),
+            (DisconnectCause::Unreachable { what, .. }, _) => write!(f, "it cannot be reached: {what}"),
+            (DisconnectCause::Cut(what), _) => f.write_str(what),
+            (DisconnectCause::Status(status), _) => write!(f, "it answered HTTP {status}"),
+            (DisconnectCause::SessionExpired, _) => f.write_str("it has forgotten the session"),
+            (DisconnectCause::NotAuthorized(why), _) => write!(f, "it does not know who asks: {why}"),
+            (DisconnectCause::Changed, _) => f.write_str("it no longer speaks the revision agreed on"),
             (_, Some(exit)) => write!(f, "it {exit}"),
-            (GoneCause::Exited, None) => f.write_str("it exited"),
-            (GoneCause::ClosedOutput, None) => f.write_str("it closed its output"),
-            (GoneCause::ClosedInput, None) => f.write_str("it closed its input"),
-            (GoneCause::Unreadable(kind), None) => write!(f, "its output cannot be read: {kind}"),
+            (DisconnectCause::Exited, None) => f.write_str("it exited"),
+            (DisconnectCause::ClosedOutput, None) => f.write_str("it closed its output"),
+            (DisconnectCause::ClosedInput, None) => f.write_str("it closed its input"),
+            (DisconnectCause::Unreadable(kind), None) => write!(f, "its output cannot be read: {kind}"),
         }?;
         Hint(&self.hint).fmt(f)
     }

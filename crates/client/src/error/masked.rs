@@ -5,10 +5,10 @@
 
 use std::sync::Arc;
 
-use wharf_net::{NotAuthorized, Remedy};
+use wharf_net::{AuthRecovery, NotAuthorized};
 use wharf_spec::Redactor;
 
-use super::{CallError, ConnectCause, Gone, GoneCause};
+use super::{CallError, ConnectCause, DisconnectCause, Gone};
 
 impl CallError {
     /// Redacts secrets in the error's texts.
@@ -62,8 +62,8 @@ impl Gone {
     /// Redacts secrets in the texts.
     pub(crate) fn masked(mut self, redactor: &Redactor) -> Self {
         match &mut self.cause {
-            GoneCause::Unreachable { what, .. } | GoneCause::Cut(what) => mask(what, redactor),
-            GoneCause::NotAuthorized(why) => mask_why(why, redactor),
+            DisconnectCause::Unreachable { what, .. } | DisconnectCause::Cut(what) => mask(what, redactor),
+            DisconnectCause::NotAuthorized(why) => mask_why(why, redactor),
             _ => {}
         }
         self.hint.iter_mut().chain(&mut self.stderr).for_each(|text| mask(text, redactor));
@@ -77,7 +77,7 @@ fn mask_gone(gone: &mut Arc<Gone>, redactor: &Redactor) {
 
 fn mask_why(why: &mut NotAuthorized, redactor: &Redactor) {
     mask(&mut why.reason, redactor);
-    if let Remedy::Scope(scope) = &mut why.remedy {
+    if let AuthRecovery::Scope(scope) = &mut why.remedy {
         mask(scope, redactor);
     }
 }
@@ -91,7 +91,7 @@ fn mask(text: &mut String, redactor: &Redactor) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::error::TimeLimit;
+    use crate::error::TimeoutKind;
     use std::time::Duration;
     use wharf_wire::RpcError;
 
@@ -112,10 +112,10 @@ mod tests {
     }
 
     fn why() -> NotAuthorized {
-        NotAuthorized { remedy: Remedy::Scope(text()), reason: text() }
+        NotAuthorized { remedy: AuthRecovery::Scope(text()), reason: text() }
     }
 
-    fn gone(cause: GoneCause) -> Arc<Gone> {
+    fn gone(cause: DisconnectCause) -> Arc<Gone> {
         Arc::new(Gone { hint: Some(text()), stderr: vec![text()], ..Gone::because(cause) })
     }
 
@@ -128,12 +128,12 @@ mod tests {
             CallError::Invalid(text()),
             CallError::Task(text()),
             CallError::Listing { what: "tools", problem: text() },
-            CallError::TimedOut { after, limit: TimeLimit::Idle, hint: Some(text()) },
+            CallError::TimedOut { after, limit: TimeoutKind::Idle, hint: Some(text()) },
             CallError::Status { status: 400, detail: text(), retry_after: None },
             CallError::Unauthorized { status: 401, challenge: Some(text()), said: text(), why: Some(Box::new(why())) },
-            CallError::ServerGone(gone(GoneCause::Cut(text()))),
-            CallError::ServerGone(gone(GoneCause::NotAuthorized(why()))),
-            CallError::OutcomeUnknown(gone(GoneCause::Unreachable { what: text(), passing: true })),
+            CallError::ServerGone(gone(DisconnectCause::Cut(text()))),
+            CallError::ServerGone(gone(DisconnectCause::NotAuthorized(why()))),
+            CallError::OutcomeUnknown(gone(DisconnectCause::Unreachable { what: text(), passing: true })),
         ] {
             let masked = error.masked(&redactor());
             let shown = format!("{masked} {masked:?}");
@@ -151,7 +151,7 @@ mod tests {
             ConnectCause::Status { status: 400, detail: text() },
             ConnectCause::TimedOut { after: Duration::ZERO, hint: Some(text()) },
             ConnectCause::BadEndpoint { endpoint: text(), stream: text() },
-            ConnectCause::Gone(gone(GoneCause::Exited)),
+            ConnectCause::Gone(gone(DisconnectCause::Exited)),
             ConnectCause::Refused(refusal()),
             ConnectCause::NoCommonRevision(vec![text()]),
         ] {

@@ -5,24 +5,24 @@ use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use wharf_spec::Untrusted;
-use wharf_wire::{Bounds, Mirrored, Raw, ToolDefinition, code, mirrored};
+use wharf_wire::{JsonLimits, Mirrored, RawJson, ToolDefinition, code, mirrored};
 
 use super::paginate::{Listing, Withheld};
-use super::settle::{Settled, WhenTask, settle_until};
+use super::settle::{CompletedCall, TaskHandling, settle_until};
 use crate::connection::Connection;
 use crate::engine::Effect;
-use crate::error::{CallError, TimeLimit};
+use crate::error::{CallError, TimeoutKind};
 use crate::options::CallOptions;
-use crate::request::{Outgoing, tool_members, tool_name};
-use crate::transport::Mirroring;
+use crate::request::{OutgoingRequest, tool_members, tool_name};
+use crate::transport::HeaderMirroring;
 
 /// The header requirements of one server's tools.
-pub(crate) struct Mirror {
-    mirroring: Mirroring,
-    learned: Mutex<Option<Learned>>,
+pub(crate) struct HeaderParamTable {
+    mirroring: HeaderMirroring,
+    learned: Mutex<Option<ToolHeaderSnapshot>>,
 }
 
-struct Learned {
+struct ToolHeaderSnapshot {
     tools: Arc<Tools>,
     /// Number of tool list changes when the list was requested.
     changes: u64,
@@ -36,14 +36,14 @@ enum Wish {
     Withheld(String),
 }
 
-impl Mirror {
-    pub fn new(mirroring: Mirroring) -> Self {
+impl HeaderParamTable {
+    pub fn new(mirroring: HeaderMirroring) -> Self {
         Self { mirroring, learned: Mutex::default() }
     }
 
     /// Records the header requirements of a tool list, and withholds tools that cannot be called. `changes` is the
     /// number of tool list changes when the list was requested.
-    pub fn learn(&self, listing: &mut Listing<ToolDefinition>, changes: u64, bounds: &Bounds) {
+    pub fn learn(&self, listing: &mut Listing<ToolDefinition>, changes: u64, bounds: &JsonLimits) {
         let mut tools = Tools::new();
         let Listing { items, withheld, .. } = listing;
         let mut places = Places::without(withheld);
@@ -60,14 +60,14 @@ impl Mirror {
             kept
         });
         withheld.sort_by_key(|item| item.position);
-        let learned = Learned { tools: Arc::new(tools), changes };
+        let learned = ToolHeaderSnapshot { tools: Arc::new(tools), changes };
         *self.learned.lock().unwrap_or_else(PoisonError::into_inner) = Some(learned);
     }
 
-    fn wish(&self, tool: &ToolDefinition, bounds: &Bounds) -> Wish {
+    fn wish(&self, tool: &ToolDefinition, bounds: &JsonLimits) -> Wish {
         let found = tool.input_schema.as_ref().map_or(Ok(Vec::new()), |schema| mirrored(schema, bounds));
         match found {
-            Ok(headers) if headers.is_empty() || self.mirroring == Mirroring::Repeat => Wish::Headers(headers),
+            Ok(headers) if headers.is_empty() || self.mirroring == HeaderMirroring::Repeat => Wish::Headers(headers),
             Ok(_) => Wish::Withheld("it wants arguments repeated in headers, which is switched off".to_owned()),
             Err(fault) => Wish::Withheld(fault.to_string()),
         }
@@ -104,22 +104,23 @@ impl Places {
 pub(crate) async fn call(
     connection: &Connection,
     tool: &str,
-    arguments: &Raw,
+    arguments: &RawJson,
     options: CallOptions,
-    when_task: WhenTask,
-) -> Result<Settled, CallError> {
+    when_task: TaskHandling,
+) -> Result<CompletedCall, CallError> {
     let name = tool_name(tool, arguments)?;
     let body = tool_members(&name, arguments);
-    let outgoing = Outgoing::new("tools/call", &body, Effect::MayWrite).naming(tool);
+    let outgoing = OutgoingRequest::new("tools/call", &body, Effect::MayWrite).naming(tool);
     let Some(mirror) = &connection.inner().mirror else {
         return settle_until(connection, outgoing, options, when_task).await;
     };
     let total = options.total(connection.limits());
     let headers = match tokio::time::timeout(total, headers_of(connection, tool, arguments)).await {
         Ok(headers) => headers?,
-        Err(_) => return Err(CallError::TimedOut { after: total, limit: TimeLimit::Total, hint: None }),
+        Err(_) => return Err(CallError::TimedOut { after: total, limit: TimeoutKind::Total, hint: None }),
     };
-    let first = settle_until(connection, Outgoing { mirrored: &headers, ..outgoing }, options.clone(), when_task).await;
+    let first =
+        settle_until(connection, OutgoingRequest { mirrored: &headers, ..outgoing }, options.clone(), when_task).await;
     let Err(CallError::Refused(error)) = &first else { return first };
     if error.code != code::HEADER_MISMATCH {
         return first;
@@ -129,7 +130,7 @@ pub(crate) async fn call(
         connection.forget_kept();
         let known = listed(connection, mirror).await?;
         let headers = self::headers(&known, tool, arguments, &connection.limits().bounds)?;
-        settle_until(connection, Outgoing { mirrored: &headers, ..outgoing }, options, when_task).await
+        settle_until(connection, OutgoingRequest { mirrored: &headers, ..outgoing }, options, when_task).await
     })
     .await
 }
@@ -138,7 +139,7 @@ pub(crate) async fn call(
 pub(crate) async fn headers_of(
     connection: &Connection,
     tool: &str,
-    arguments: &Raw,
+    arguments: &RawJson,
 ) -> Result<Vec<(String, String)>, CallError> {
     let Some(mirror) = &connection.inner().mirror else { return Ok(Vec::new()) };
     let known = match mirror.known(connection.inner().manners.bulletin.tools_changes()) {
@@ -148,7 +149,7 @@ pub(crate) async fn headers_of(
     headers(&known, tool, arguments, &connection.limits().bounds)
 }
 
-async fn listed(connection: &Connection, mirror: &Mirror) -> Result<Arc<Tools>, CallError> {
+async fn listed(connection: &Connection, mirror: &HeaderParamTable) -> Result<Arc<Tools>, CallError> {
     match Box::pin(connection.list_tools()).await {
         Ok(_) => {}
         // A server with an unreadable list may still have the tool. If the tool requires headers, the server rejects
@@ -161,7 +162,12 @@ async fn listed(connection: &Connection, mirror: &Mirror) -> Result<Arc<Tools>, 
     Ok(learned.as_ref().map(|learned| learned.tools.clone()).unwrap_or_default())
 }
 
-fn headers(tools: &Tools, tool: &str, arguments: &Raw, bounds: &Bounds) -> Result<Vec<(String, String)>, CallError> {
+fn headers(
+    tools: &Tools,
+    tool: &str,
+    arguments: &RawJson,
+    bounds: &JsonLimits,
+) -> Result<Vec<(String, String)>, CallError> {
     match tools.get(tool) {
         // The server decides whether the tool exists.
         None => Ok(Vec::new()),

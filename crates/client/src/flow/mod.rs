@@ -11,8 +11,8 @@ mod tasks;
 
 pub(crate) use paginate::{ListKind, list};
 pub use paginate::{Listing, Withheld};
-pub(crate) use reread::Rereads;
-pub(crate) use settle::{WhenTask, settle};
+pub(crate) use reread::ReadRetryBudget;
+pub(crate) use settle::{TaskHandling, settle};
 pub use skills::{LoadedSkill, Mismatch, SkillContent, SkillError, skill_labels};
 pub use subscribe::{Event, Subscription};
 pub use tasks::{Started, TaskHandle, TaskOptions, TaskSink};

@@ -4,11 +4,11 @@ use std::collections::HashSet;
 use std::time::Duration;
 
 use wharf_spec::Untrusted;
-use wharf_wire::{Bounds, CacheHint, Page, Raw, View, code};
+use wharf_wire::{CacheHint, JsonLimits, Page, RawJson, View, code};
 
-use crate::budget::{BudgetExceeded, BudgetScope, Charge, charged};
+use crate::budget::{BudgetCharge, BudgetExceeded, BudgetScope, charged};
 use crate::connection::Connection;
-use crate::error::{CallError, TimeLimit};
+use crate::error::{CallError, TimeoutKind};
 use crate::options::CallOptions;
 
 /// A complete list, and the items that cannot be used.
@@ -56,7 +56,7 @@ pub(crate) async fn list<T: View + Send + 'static>(
             connection.inner().manners.bulletin.cache().forget(kind.method);
             Err(error)
         }
-        Err(_) => Err(CallError::TimedOut { after: limit, limit: TimeLimit::Total, hint: None }),
+        Err(_) => Err(CallError::TimedOut { after: limit, limit: TimeoutKind::Total, hint: None }),
     }
 }
 
@@ -127,7 +127,7 @@ impl<T: View> List<T> {
     }
 
     /// Adds a page and returns the cursor of the next. A page that exceeds the byte limit is not parsed.
-    fn take(&mut self, result: &Raw, connection: &Connection) -> Result<Option<String>, CallError> {
+    fn take(&mut self, result: &RawJson, connection: &Connection) -> Result<Option<String>, CallError> {
         let limits = connection.limits();
         self.bytes += result.as_bytes().len();
         if self.bytes > limits.list {
@@ -149,7 +149,7 @@ impl<T: View> List<T> {
         Ok(page.next_cursor)
     }
 
-    fn push(&mut self, item: Result<Raw, &Raw>, bounds: &Bounds) {
+    fn push(&mut self, item: Result<RawJson, &RawJson>, bounds: &JsonLimits) {
         let position = self.items;
         self.items += 1;
         let (name, reason) = match item {
@@ -168,8 +168,13 @@ impl<T: View> List<T> {
 }
 
 /// Copies the items within the limit to their own buffer. Returns the larger ones uncopied, as errors.
-fn copied(items: &[Raw], bytes: usize, limit: usize, charge: Charge) -> impl Iterator<Item = Result<Raw, &Raw>> {
-    let within = move |item: &Raw| item.as_bytes().len() <= limit;
+fn copied(
+    items: &[RawJson],
+    bytes: usize,
+    limit: usize,
+    charge: BudgetCharge,
+) -> impl Iterator<Item = Result<RawJson, &RawJson>> {
+    let within = move |item: &RawJson| item.as_bytes().len() <= limit;
     let mut memory = Vec::with_capacity(bytes);
     items.iter().filter(|item| within(item)).for_each(|item| memory.extend_from_slice(item.as_bytes()));
     let (memory, mut at) = (charged(memory, charge), 0);
@@ -179,7 +184,7 @@ fn copied(items: &[Raw], bytes: usize, limit: usize, charge: Charge) -> impl Ite
         }
         let start = at;
         at += item.as_bytes().len();
-        Ok(Raw::known(memory.slice(start..at)))
+        Ok(RawJson::known(memory.slice(start..at)))
     })
 }
 
@@ -190,7 +195,7 @@ fn all_lists(BudgetExceeded { scope, limit }: BudgetExceeded) -> String {
     }
 }
 
-fn name_of(item: &Raw, bounds: &Bounds) -> Option<String> {
+fn name_of(item: &RawJson, bounds: &JsonLimits) -> Option<String> {
     #[derive(serde::Deserialize)]
     struct Named {
         name: String,

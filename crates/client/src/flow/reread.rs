@@ -9,20 +9,20 @@ const MOST: f64 = 20.0;
 const PER_SECOND: f64 = 10.0;
 
 /// The retry budget of a connection.
-pub(crate) struct Rereads(Mutex<Saved>);
+pub(crate) struct ReadRetryBudget(Mutex<Saved>);
 
 struct Saved {
     left: f64,
     at: Instant,
 }
 
-impl Default for Rereads {
+impl Default for ReadRetryBudget {
     fn default() -> Self {
         Self(Mutex::new(Saved { left: MOST, at: Instant::now() }))
     }
 }
 
-impl Rereads {
+impl ReadRetryBudget {
     /// Takes one retry from the budget. Returns false if there is none.
     pub fn spend(&self) -> bool {
         let mut saved = self.0.lock().unwrap_or_else(PoisonError::into_inner);
@@ -44,7 +44,7 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn a_budget_runs_out_and_fills_again() {
-        let budget = Rereads::default();
+        let budget = ReadRetryBudget::default();
         assert_eq!((0..100).filter(|_| budget.spend()).count(), 20);
         tokio::time::advance(Duration::from_millis(300)).await;
         assert_eq!((0..100).filter(|_| budget.spend()).count(), 3);

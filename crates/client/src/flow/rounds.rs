@@ -5,9 +5,9 @@ use std::time::Duration;
 use serde::Deserialize;
 use tokio::sync::watch;
 use wharf_spec::Untrusted;
-use wharf_wire::{ElicitAnswer, InputRequest, InputRequired, Raw, RpcError, UrlRequest, View, code};
+use wharf_wire::{ElicitationResponse, InputRequest, InputRequired, RawJson, RpcError, UrlRequest, View, code};
 
-use crate::bulletin::Bulletin;
+use crate::bulletin::NotificationHub;
 use crate::connection::Connection;
 use crate::desk::{SAMPLE, USER_REJECTED};
 use crate::engine::Refusal;
@@ -17,7 +17,7 @@ use crate::error::CallError;
 const LONGEST_WAIT: Duration = Duration::from_secs(5);
 
 /// Answers one round of input requests. Returns the additional members of the repeated request, starting with a comma.
-pub(super) async fn answer(connection: &Connection, result: Raw, round: usize) -> Result<String, CallError> {
+pub(super) async fn answer(connection: &Connection, result: RawJson, round: usize) -> Result<String, CallError> {
     let limits = connection.limits();
     let asked = InputRequired::view(result, &limits.bounds)?;
     if asked.requests.len() > limits.round_questions {
@@ -94,13 +94,13 @@ pub(super) async fn visit_pages(connection: &Connection, error: RpcError) -> Res
         elicitations: Vec<&'a serde_json::value::RawValue>,
     }
     let limits = connection.limits();
-    let data = error.data.clone().unwrap_or_else(Raw::empty_object);
+    let data = error.data.clone().unwrap_or_else(RawJson::empty_object);
     let pages: Data = data.decode(&limits.bounds)?;
     if pages.elicitations.is_empty() || pages.elicitations.len() > limits.round_questions {
         return Err(CallError::Refused(error));
     }
     for page in pages.elicitations {
-        let page = Raw::parse(page.get().to_owned()).map_err(|error| CallError::Protocol(error.to_string()))?;
+        let page = RawJson::parse(page.get().to_owned()).map_err(|error| CallError::Protocol(error.to_string()))?;
         while_there(connection, visit(connection, UrlRequest::view(page, &limits.bounds)?)).await??;
     }
     Ok(())
@@ -109,9 +109,9 @@ pub(super) async fn visit_pages(connection: &Connection, error: RpcError) -> Res
 async fn visit(connection: &Connection, page: UrlRequest) -> Result<(), CallError> {
     let inner = connection.inner();
     // Registered before the page is opened: the server may report completion while the user still reads the prompt.
-    let mut waited = page.elicitation_id.as_deref().map(|id| Awaited::new(&inner.manners.bulletin, id));
+    let mut waited = page.elicitation_id.as_deref().map(|id| PageRegistration::new(&inner.manners.bulletin, id));
     let _stopped = inner.open.engine.stop_clocks();
-    if !matches!(inner.manners.desk.show_page(page.clone()).await, ElicitAnswer::Accept(_)) {
+    if !matches!(inner.manners.desk.show_page(page.clone()).await, ElicitationResponse::Accept(_)) {
         return Err(CallError::Declined("a page to be visited"));
     }
     let told = async {
@@ -130,19 +130,19 @@ async fn visit(connection: &Connection, page: UrlRequest) -> Result<(), CallErro
 }
 
 /// Registration for the completion of a page.
-struct Awaited<'a> {
-    bulletin: &'a Bulletin,
+struct PageRegistration<'a> {
+    bulletin: &'a NotificationHub,
     id: &'a str,
     done: Option<watch::Receiver<bool>>,
 }
 
-impl<'a> Awaited<'a> {
-    fn new(bulletin: &'a Bulletin, id: &'a str) -> Self {
+impl<'a> PageRegistration<'a> {
+    fn new(bulletin: &'a NotificationHub, id: &'a str) -> Self {
         Self { bulletin, id, done: Some(bulletin.page(id)) }
     }
 }
 
-impl Drop for Awaited<'_> {
+impl Drop for PageRegistration<'_> {
     fn drop(&mut self) {
         self.done = None;
         self.bulletin.forget_page(self.id);

@@ -8,12 +8,12 @@ use wharf_wire::code;
 use super::{rounds, tasks};
 use crate::connection::Connection;
 use crate::engine::{Answer, Effect, ResultKind};
-use crate::error::{CallError, TimeLimit};
-use crate::options::{CallOptions, Inputs};
-use crate::request::Outgoing;
+use crate::error::{CallError, TimeoutKind};
+use crate::options::{CallOptions, InputHandling};
+use crate::request::OutgoingRequest;
 
 /// A call that has its result.
-pub(crate) struct Settled {
+pub(crate) struct CompletedCall {
     pub answer: Answer,
     /// Number of input rounds before the result.
     pub rounds: usize,
@@ -24,7 +24,7 @@ const MAY_ASK: [&str; 3] = ["tools/call", "prompts/get", "resources/read"];
 
 /// The action when a server turns a call into a task.
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub(crate) enum WhenTask {
+pub(crate) enum TaskHandling {
     Follow,
     HandOver,
 }
@@ -36,35 +36,35 @@ pub(crate) enum WhenTask {
 /// Dropping the future cancels the pending request.
 pub(crate) async fn settle(
     connection: &Connection,
-    call: Outgoing<'_>,
+    call: OutgoingRequest<'_>,
     options: CallOptions,
-) -> Result<Settled, CallError> {
-    settle_until(connection, call, options, WhenTask::Follow).await
+) -> Result<CompletedCall, CallError> {
+    settle_until(connection, call, options, TaskHandling::Follow).await
 }
 
 pub(super) async fn settle_until(
     connection: &Connection,
-    call: Outgoing<'_>,
+    call: OutgoingRequest<'_>,
     options: CallOptions,
-    when_task: WhenTask,
-) -> Result<Settled, CallError> {
+    when_task: TaskHandling,
+) -> Result<CompletedCall, CallError> {
     let asked = Stopwatch::start(connection);
     let mut outcome = connection.send(call, "", &options)?.await;
     if call.effect == Effect::Reads && outcome.as_ref().is_err_and(CallError::is_retryable) {
         outcome = reread(connection, call, &options, asked.elapsed(), outcome).await;
     }
-    if options.inputs == Inputs::Forward || is_final(&outcome) {
-        return outcome.map(|answer| Settled { answer, rounds: 0 });
+    if options.inputs == InputHandling::Forward || is_final(&outcome) {
+        return outcome.map(|answer| CompletedCall { answer, rounds: 0 });
     }
     let budget = Budget { limit: options.total(connection.limits()), spent: asked.elapsed() };
     // Boxed because the future is large and rarely needed.
-    Box::pin(Unsettled { connection, call, options, when_task, budget }.go_on(outcome)).await
+    Box::pin(UnfinishedCall { connection, call, options, when_task, budget }.go_on(outcome)).await
 }
 
 /// Retries a read that was lost on the way, if the server is still connected.
 async fn reread(
     connection: &Connection,
-    call: Outgoing<'_>,
+    call: OutgoingRequest<'_>,
     options: &CallOptions,
     spent: Duration,
     lost: Result<Answer, CallError>,
@@ -82,16 +82,16 @@ async fn reread(
 }
 
 /// A call without a final result.
-struct Unsettled<'a> {
+struct UnfinishedCall<'a> {
     connection: &'a Connection,
-    call: Outgoing<'a>,
+    call: OutgoingRequest<'a>,
     options: CallOptions,
-    when_task: WhenTask,
+    when_task: TaskHandling,
     budget: Budget,
 }
 
-impl Unsettled<'_> {
-    async fn go_on(mut self, mut outcome: Result<Answer, CallError>) -> Result<Settled, CallError> {
+impl UnfinishedCall<'_> {
+    async fn go_on(mut self, mut outcome: Result<Answer, CallError>) -> Result<CompletedCall, CallError> {
         let (connection, call) = (self.connection, self.call);
         let most = connection.limits().rounds;
         for round in 1..=most {
@@ -110,7 +110,7 @@ impl Unsettled<'_> {
             outcome = connection.send(call, &more, &self.options)?.await;
             self.budget.spend(asked.elapsed());
             if is_final(&outcome) {
-                return outcome.map(|answer| Settled { answer, rounds: round });
+                return outcome.map(|answer| CompletedCall { answer, rounds: round });
             }
         }
         match outcome {
@@ -120,12 +120,12 @@ impl Unsettled<'_> {
     }
 
     /// Ends the input rounds: returns the answer, or follows the task.
-    async fn end(self, answer: Answer, rounds: usize) -> Result<Settled, CallError> {
-        let follows = self.when_task == WhenTask::Follow && self.call.method == "tools/call";
+    async fn end(self, answer: Answer, rounds: usize) -> Result<CompletedCall, CallError> {
+        let follows = self.when_task == TaskHandling::Follow && self.call.method == "tools/call";
         if answer.kind != ResultKind::Task || !follows {
-            return Ok(Settled { answer, rounds });
+            return Ok(CompletedCall { answer, rounds });
         }
-        Ok(Settled { answer: tasks::follow(self.connection, answer.result, &self.options).await?, rounds })
+        Ok(CompletedCall { answer: tasks::follow(self.connection, answer.result, &self.options).await?, rounds })
     }
 }
 
@@ -170,7 +170,7 @@ impl Budget {
     fn shorten(&self, options: &mut CallOptions) -> Result<(), CallError> {
         let left = self.limit.saturating_sub(self.spent);
         if left.is_zero() {
-            return Err(CallError::TimedOut { after: self.limit, limit: TimeLimit::Total, hint: None });
+            return Err(CallError::TimedOut { after: self.limit, limit: TimeoutKind::Total, hint: None });
         }
         options.timeout_max = Some(left);
         Ok(())

@@ -8,14 +8,14 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use tokio::time::Instant;
-use wharf_wire::{Interest, Raw, Task, code};
+use wharf_wire::{Interest, RawJson, Task, code};
 
-use crate::bulletin::{Inbox, News};
+use crate::bulletin::{News, NotificationSubscriber};
 use crate::connection::Connection;
 use crate::engine::{Call, Effect};
-use crate::error::{CallError, TimeLimit};
+use crate::error::{CallError, TimeoutKind};
 use crate::options::CallOptions;
-use crate::request::Outgoing;
+use crate::request::OutgoingRequest;
 
 /// Maximum consecutive failures to open the subscription.
 const MOST_FAILURES: u32 = 6;
@@ -46,7 +46,7 @@ pub enum Event {
 /// An active subscription. Dropping it unsubscribes.
 pub struct Subscription {
     connection: Connection,
-    inbox: Arc<Inbox>,
+    inbox: Arc<NotificationSubscriber>,
     honoured: Interest,
     /// The pending listen request, which is answered when the subscription ends (2026-07-28).
     listen: Option<Call>,
@@ -175,9 +175,9 @@ impl Subscription {
 
     /// Sends `subscriptions/listen`. The server answers it when the subscription ends.
     fn send_listen(&mut self) -> Result<(), CallError> {
-        let wanted = Raw::of(self.inbox.interest()).map_err(|error| CallError::Invalid(error.to_string()))?;
+        let wanted = RawJson::of(self.inbox.interest()).map_err(|error| CallError::Invalid(error.to_string()))?;
         let members: [&[u8]; 2] = [b"\"notifications\":", wanted.as_bytes()];
-        let outgoing = Outgoing::new("subscriptions/listen", &members, Effect::Reads);
+        let outgoing = OutgoingRequest::new("subscriptions/listen", &members, Effect::Reads);
         let inbox = Arc::clone(&self.inbox);
         let call = self.connection.send_endless(outgoing, |id| {
             let mut news = inbox.news();
@@ -195,7 +195,7 @@ impl Subscription {
         let until = self.unacknowledged.unwrap_or_else(Instant::now);
         let outcome = match tokio::time::timeout_at(until, self.acknowledged()).await {
             Ok(outcome) => outcome,
-            Err(_) => Err(CallError::TimedOut { after: limit, limit: TimeLimit::Idle, hint: None }),
+            Err(_) => Err(CallError::TimedOut { after: limit, limit: TimeoutKind::Idle, hint: None }),
         };
         self.unacknowledged = None;
         match outcome {
@@ -234,7 +234,7 @@ impl Subscription {
         let uris = std::mem::take(&mut honoured.uris);
         let mut refused = None;
         for uri in uris {
-            let params = Raw::of(&serde_json::json!({ "uri": uri }));
+            let params = RawJson::of(&serde_json::json!({ "uri": uri }));
             let params = params.map_err(|error| CallError::Invalid(error.to_string()))?;
             match self.connection.request("resources/subscribe", Some(&params), CallOptions::default()).await {
                 Ok(_) => honoured.uris.push(uri),
@@ -308,7 +308,7 @@ impl Drop for Subscription {
         for uri in self.honoured.uris.iter().filter(|uri| !bulletin.is_wanted(uri, &self.inbox)) {
             let uri = serde_json::Value::from(uri.as_str()).to_string();
             let members: [&[u8]; 2] = [b"\"uri\":", uri.as_bytes()];
-            let outgoing = Outgoing::new("resources/unsubscribe", &members, Effect::Reads);
+            let outgoing = OutgoingRequest::new("resources/unsubscribe", &members, Effect::Reads);
             if let Ok(call) = self.connection.send(outgoing, "", &CallOptions::default()) {
                 call.detach();
             }

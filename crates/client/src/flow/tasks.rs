@@ -6,16 +6,16 @@ use std::time::Duration;
 
 use tokio::time::Instant;
 use wharf_spec::Untrusted;
-use wharf_wire::{Interest, Raw, Task, TaskStatus, ToolResult, View, code};
+use wharf_wire::{Interest, RawJson, Task, TaskStatus, ToolResult, View, code};
 
-use super::settle::WhenTask;
+use super::settle::TaskHandling;
 use super::subscribe::{Event, Subscription};
 use super::{mirror, rounds};
 use crate::connection::Connection;
-use crate::engine::{Answer, Effect, ResultKind, WhenDropped};
-use crate::error::{CallError, TimeLimit};
+use crate::engine::{Answer, DropAction, Effect, ResultKind};
+use crate::error::{CallError, TimeoutKind};
 use crate::options::CallOptions;
-use crate::request::{Outgoing, tool_members, tool_name};
+use crate::request::{OutgoingRequest, tool_members, tool_name};
 
 /// Bounds of the poll interval. They override the interval the server requests.
 const SHORTEST_POLL: Duration = Duration::from_millis(20);
@@ -54,10 +54,15 @@ pub struct TaskHandle {
 
 impl Connection {
     /// Calls a tool, as a task if the server and the revision allow it.
-    pub async fn start_task(&self, tool: &str, arguments: &Raw, options: TaskOptions) -> Result<Started, CallError> {
+    pub async fn start_task(
+        &self,
+        tool: &str,
+        arguments: &RawJson,
+        options: TaskOptions,
+    ) -> Result<Started, CallError> {
         self.gate("tools/call")?;
         if self.is_stateless() {
-            let answer = mirror::call(self, tool, arguments, options.call, WhenTask::HandOver).await?.answer;
+            let answer = mirror::call(self, tool, arguments, options.call, TaskHandling::HandOver).await?.answer;
             return match answer.kind {
                 ResultKind::Task => Ok(Started::Task(Box::new(TaskHandle::of(self, answer.result)?))),
                 _ => Ok(Started::Finished(Box::new(self.view(answer)?))),
@@ -68,8 +73,8 @@ impl Connection {
         let name = tool_name(tool, arguments)?;
         let body = tool_members(&name, arguments);
         // A task can only be cancelled by its own method, and has no id before the response.
-        let outgoing = Outgoing::new("tools/call", &body, Effect::MayWrite);
-        let outgoing = Outgoing { when_dropped: WhenDropped::Forget, ..outgoing };
+        let outgoing = OutgoingRequest::new("tools/call", &body, Effect::MayWrite);
+        let outgoing = OutgoingRequest { when_dropped: DropAction::Forget, ..outgoing };
         let answer = self.send(outgoing, &format!(",\"task\":{{{ttl}}}"), &options.call)?.await?;
         match TaskHandle::of(self, answer.result.clone()) {
             Ok(task) => Ok(Started::Task(Box::new(task))),
@@ -91,7 +96,11 @@ impl Connection {
 }
 
 /// Follows a task that a server created for a plain call. Cancels the task if dropped before its end.
-pub(super) async fn follow(connection: &Connection, created: Raw, options: &CallOptions) -> Result<Answer, CallError> {
+pub(super) async fn follow(
+    connection: &Connection,
+    created: RawJson,
+    options: &CallOptions,
+) -> Result<Answer, CallError> {
     let task = TaskHandle::of(connection, created)?;
     let _leaving = CancelOnDrop(&task);
     task.answer_within(options.total(connection.limits()), None).await
@@ -115,7 +124,7 @@ impl Drop for CancelOnDrop<'_> {
 }
 
 impl TaskHandle {
-    fn of(connection: &Connection, created: Raw) -> Result<Self, CallError> {
+    fn of(connection: &Connection, created: RawJson) -> Result<Self, CallError> {
         let task = Task::view(created, &connection.limits().bounds)?;
         let handle = connection.task(task.id.clone());
         handle.remember(task);
@@ -171,7 +180,7 @@ impl TaskHandle {
         tokio::select! {
             outcome = self.answer(watch) => outcome,
             () = self.out_of_time(limit) => {
-                Err(CallError::TimedOut { after: limit, limit: TimeLimit::Total, hint: None })
+                Err(CallError::TimedOut { after: limit, limit: TimeoutKind::Total, hint: None })
             }
         }
     }
@@ -291,7 +300,7 @@ impl TaskHandle {
     async fn result(&self) -> Result<Answer, CallError> {
         let body = format!("\"taskId\":{}", serde_json::Value::from(self.id.as_str()));
         let members = [body.as_bytes()];
-        let outgoing = Outgoing::new("tasks/result", &members, Effect::Reads).naming(&self.id);
+        let outgoing = OutgoingRequest::new("tasks/result", &members, Effect::Reads).naming(&self.id);
         self.connection.send_endless(outgoing, |_| {})?.await
     }
 
@@ -300,7 +309,7 @@ impl TaskHandle {
         let body = format!("\"taskId\":{}", serde_json::Value::from(self.id.as_str()));
         let members = [body.as_bytes()];
         let effect = if method == "tasks/get" { Effect::Reads } else { Effect::MayWrite };
-        let outgoing = Outgoing::new(method, &members, effect).naming(&self.id);
+        let outgoing = OutgoingRequest::new(method, &members, effect).naming(&self.id);
         let outcome = self.connection.send(outgoing, more, &CallOptions::default())?.await;
         outcome.map_err(|error| match error {
             CallError::Refused(error) if error.code == code::INVALID_PARAMS && method == "tasks/get" => {
@@ -314,7 +323,7 @@ impl TaskHandle {
     fn ask_to_cancel(&self) {
         let body = format!("\"taskId\":{}", serde_json::Value::from(self.id.as_str()));
         let members = [body.as_bytes()];
-        let outgoing = Outgoing::new("tasks/cancel", &members, Effect::MayWrite).naming(&self.id);
+        let outgoing = OutgoingRequest::new("tasks/cancel", &members, Effect::MayWrite).naming(&self.id);
         if let Ok(call) = self.connection.send(outgoing, "", &CallOptions::default()) {
             call.detach();
         }

@@ -1,7 +1,7 @@
 //! Arguments and results of a tool handler.
 
 use serde_json::json;
-use wharf_wire::{Bounds, DecodeError, Raw};
+use wharf_wire::{JsonDecodeError, JsonLimits, RawJson};
 
 use super::{quoted, written};
 use crate::transport::memory::Outbox;
@@ -9,8 +9,8 @@ use crate::transport::memory::Outbox;
 /// One call of a tool.
 pub struct ToolCall {
     /// The arguments as received: a JSON object.
-    pub arguments: Raw,
-    pub(super) progress: Option<Raw>,
+    pub arguments: RawJson,
+    pub(super) progress: Option<RawJson>,
     pub(super) outbox: Outbox,
 }
 
@@ -21,7 +21,9 @@ impl ToolCall {
     ///
     /// A message for the caller if the arguments do not fit the type.
     pub fn decode<'a, T: serde::Deserialize<'a>>(&'a self) -> Result<T, String> {
-        self.arguments.decode(&Bounds::default()).map_err(|error: DecodeError| format!("the arguments: {error}"))
+        self.arguments
+            .decode(&JsonLimits::default())
+            .map_err(|error: JsonDecodeError| format!("the arguments: {error}"))
     }
 
     /// Reports progress, if the caller asked for it.
@@ -38,7 +40,7 @@ impl ToolCall {
 
 /// The result of a tool.
 #[derive(Debug, Clone)]
-pub struct ToolReply(Raw);
+pub struct ToolReply(RawJson);
 
 impl ToolReply {
     /// Creates a result with one block of text.
@@ -49,13 +51,13 @@ impl ToolReply {
     }
 
     /// Creates a result of structured data, with its JSON text for clients that read only text.
-    pub fn data(data: &Raw) -> Self {
+    pub fn data(data: &RawJson) -> Self {
         let content = [json!({ "type": "text", "text": data.get() })];
         Self::of(&json!({ "content": content, "structuredContent": data, "resultType": "complete" }))
     }
 
     /// Creates a result from a complete protocol object.
-    pub fn raw(result: Raw) -> Self {
+    pub fn raw(result: RawJson) -> Self {
         Self(result)
     }
 
@@ -64,12 +66,12 @@ impl ToolReply {
         Self::of(&json!({ "content": content, "isError": true, "resultType": "complete" }))
     }
 
-    pub(super) fn into_raw(self) -> Raw {
+    pub(super) fn into_raw(self) -> RawJson {
         self.0
     }
 
     fn of(value: &serde_json::Value) -> Self {
-        Self(Raw::of(value).unwrap_or_else(|_| Raw::empty_object()))
+        Self(RawJson::of(value).unwrap_or_else(|_| RawJson::empty_object()))
     }
 }
 
@@ -80,7 +82,7 @@ mod tests {
     #[test]
     fn a_text_is_answered_as_it_is() {
         for text in ["", "plain", "a \"quoted\" one", "back\\slash", "two\nlines", "\u{1}", "Grüße \u{1f6a2}"] {
-            let answer: serde_json::Value = ToolReply::text(text).into_raw().decode(&Bounds::default()).unwrap();
+            let answer: serde_json::Value = ToolReply::text(text).into_raw().decode(&JsonLimits::default()).unwrap();
             assert_eq!(answer["content"], json!([{ "type": "text", "text": text }]));
             assert_eq!(answer["resultType"], "complete");
         }

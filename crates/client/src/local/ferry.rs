@@ -17,7 +17,7 @@ const IN_A_ROW: usize = 32;
 
 /// Responses on their way to the host's runtime, and the signals in both directions.
 #[derive(Default)]
-pub(super) struct Ferry {
+pub(super) struct ResponseBatch {
     /// Bounded by the calls in flight.
     answers: Mutex<Vec<Bytes>>,
     /// Signalled when there are messages to handle.
@@ -26,8 +26,8 @@ pub(super) struct Ferry {
     departures: Notify,
 }
 
-impl Ferry {
-    /// Adds a response to the batch. [`Ferry::ring`] sends it.
+impl ResponseBatch {
+    /// Adds a response to the batch. [`ResponseBatch::ring`] sends it.
     pub fn load(&self, answer: Vec<u8>) {
         self.answers.lock().unwrap_or_else(PoisonError::into_inner).push(answer.into());
     }
@@ -44,7 +44,7 @@ impl Ferry {
 }
 
 /// Runs the host's side for as long as it is polled. Refuses messages if every worker thread is blocked.
-pub(super) async fn host_side(serving: Arc<Serving>, ferry: Arc<Ferry>, end: ServerEnd, workers: Workers) {
+pub(super) async fn host_side(serving: Arc<Serving>, ferry: Arc<ResponseBatch>, end: ServerEnd, workers: Workers) {
     let outbox = end.outbox();
     let mut stuck = false;
     loop {
@@ -61,7 +61,7 @@ pub(super) async fn host_side(serving: Arc<Serving>, ferry: Arc<Ferry>, end: Ser
 }
 
 /// Handles messages on a worker thread until the server is dropped.
-pub(super) async fn worker_side(serving: Weak<Serving>, ferry: Arc<Ferry>, end: ServerEnd) {
+pub(super) async fn worker_side(serving: Weak<Serving>, ferry: Arc<ResponseBatch>, end: ServerEnd) {
     // A blocked thread may have left responses in the batch.
     ferry.ring();
     loop {

@@ -13,13 +13,13 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use serde_json::{Value, json};
-use wharf_wire::{Raw, Span};
+use wharf_wire::{RawJson, Span};
 
 use crate::services::Pending;
 use crate::transport::memory::{LocalServer, ServerEnd, Workers};
 
 pub use call::{ToolCall, ToolReply};
-use ferry::{Ferry, host_side, worker_side};
+use ferry::{ResponseBatch, host_side, worker_side};
 use serving::Serving;
 
 type ToolHandler = Arc<dyn Fn(ToolCall) -> Pending<Result<ToolReply, String>> + Send + Sync>;
@@ -109,7 +109,7 @@ impl LocalServer for ClosureServer {
     /// Handles messages on the worker threads: a call goes from the caller's thread to the handler's thread and back,
     /// without a third thread.
     fn serve(self: Box<Self>, end: ServerEnd, workers: Workers) -> Pending<()> {
-        let ferry = Arc::new(Ferry::default());
+        let ferry = Arc::new(ResponseBatch::default());
         let serving = Arc::new(Serving::new(*self, end.outbox(), Arc::clone(&ferry), workers.clone()));
         let (taker, its_ferry, its_end) = (Arc::downgrade(&serving), Arc::clone(&ferry), end.clone());
         workers.reside(move || Box::pin(worker_side(taker.clone(), Arc::clone(&its_ferry), its_end.clone())));
@@ -123,15 +123,15 @@ fn user_message(text: &str) -> Value {
 }
 
 /// Marks a result as complete (`resultType`) and encodes it.
-fn complete(mut result: Value) -> Raw {
+fn complete(mut result: Value) -> RawJson {
     if let Some(object) = result.as_object_mut() {
         object.insert("resultType".to_owned(), "complete".into());
     }
-    Raw::of(&result).unwrap_or_else(|_| Raw::empty_object())
+    RawJson::of(&result).unwrap_or_else(|_| RawJson::empty_object())
 }
 
 /// Wraps text that is known to be single-line JSON.
-fn written(text: impl Into<Bytes>) -> Raw {
+fn written(text: impl Into<Bytes>) -> RawJson {
     let text: Bytes = text.into();
     Span { start: 0, end: text.len() }.share(&text)
 }

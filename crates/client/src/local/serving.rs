@@ -10,9 +10,9 @@ use serde_json::value::RawValue;
 use serde_json::{Value, json};
 use tokio::sync::Semaphore;
 use tokio::task::AbortHandle;
-use wharf_wire::{Bounds, Raw, Revision, code, scan};
+use wharf_wire::{JsonLimits, RawJson, Revision, code, scan};
 
-use super::ferry::Ferry;
+use super::ferry::ResponseBatch;
 use super::{
     ClosureServer, PromptHandler, ReadHandler, ToolCall, ToolHandler, ToolReply, complete, user_message, written,
 };
@@ -25,7 +25,7 @@ const MOST_AT_ONCE: usize = 64;
 pub(super) struct Serving {
     server: ClosureServer,
     outbox: Outbox,
-    ferry: Arc<Ferry>,
+    ferry: Arc<ResponseBatch>,
     workers: Workers,
     turns: Arc<Semaphore>,
     running: Running,
@@ -34,7 +34,7 @@ pub(super) struct Serving {
 /// The calls in progress by their raw ids.
 type Running = Arc<Mutex<HashMap<Vec<u8>, AbortHandle>>>;
 
-type Handled = Result<Raw, Refusal>;
+type Handled = Result<RawJson, Refusal>;
 
 /// A decoded request.
 struct Asked<'a> {
@@ -42,7 +42,7 @@ struct Asked<'a> {
     text: &'a Bytes,
     method: &'a str,
     id: &'a [u8],
-    params: Option<Raw>,
+    params: Option<RawJson>,
     depth: usize,
 }
 
@@ -65,7 +65,7 @@ struct Meta<'a> {
 }
 
 impl Serving {
-    pub fn new(server: ClosureServer, outbox: Outbox, ferry: Arc<Ferry>, workers: Workers) -> Self {
+    pub fn new(server: ClosureServer, outbox: Outbox, ferry: Arc<ResponseBatch>, workers: Workers) -> Self {
         let turns = Arc::new(Semaphore::new(MOST_AT_ONCE));
         Self { server, outbox, ferry, workers, turns, running: Arc::default() }
     }
@@ -104,8 +104,8 @@ impl Serving {
 
     /// Returns an immediate response, or starts a handler that responds later.
     fn answer(&self, asked: &Asked<'_>) -> Option<Handled> {
-        let bounds = Bounds::default();
-        let raw = asked.params.clone().unwrap_or_else(Raw::empty_object);
+        let bounds = JsonLimits::default();
+        let raw = asked.params.clone().unwrap_or_else(RawJson::empty_object);
         let params: Params<'_> = match raw.decode(&bounds) {
             Ok(params) => params,
             Err(error) => return Some(Err(Refusal::new(code::INVALID_PARAMS, error.to_string()))),
@@ -123,7 +123,7 @@ impl Serving {
         }
     }
 
-    fn discover(&self) -> Raw {
+    fn discover(&self) -> RawJson {
         let ClosureServer { name, version, instructions, tools, resources, prompts } = &self.server;
         let mut capabilities = serde_json::Map::new();
         let offered =
@@ -149,7 +149,7 @@ impl Serving {
         let handler: ToolHandler = Arc::clone(handler);
         let shared = |value: &RawValue| written(asked.text.slice_ref(value.get().as_bytes()));
         let call = ToolCall {
-            arguments: params.arguments.map(shared).unwrap_or_else(Raw::empty_object),
+            arguments: params.arguments.map(shared).unwrap_or_else(RawJson::empty_object),
             progress: params.meta.as_ref().and_then(|meta| meta.progress_token).map(shared),
             outbox: self.outbox.clone(),
         };
@@ -237,7 +237,7 @@ impl Serving {
         }
     }
 
-    fn cancel(&self, params: Option<Raw>) {
+    fn cancel(&self, params: Option<RawJson>) {
         #[derive(Deserialize)]
         #[serde(rename_all = "camelCase")]
         struct Cancelled<'a> {
@@ -245,7 +245,7 @@ impl Serving {
             request_id: &'a RawValue,
         }
         let Some(params) = params else { return };
-        let Ok(Cancelled { request_id }) = params.decode(&Bounds::default()) else { return };
+        let Ok(Cancelled { request_id }) = params.decode(&JsonLimits::default()) else { return };
         if let Some(task) = locked(&self.running).remove(request_id.get().as_bytes()) {
             task.abort();
         }
@@ -264,7 +264,7 @@ fn find<'a, T>(all: &'a [(Value, T)], key: &str, wanted: Option<&str>) -> Option
 }
 
 /// Encodes a complete list. It does not change while the server lives.
-fn list<T>(key: &str, all: &[(Value, T)]) -> Raw {
+fn list<T>(key: &str, all: &[(Value, T)]) -> RawJson {
     let items: Vec<&Value> = all.iter().map(|(definition, _)| definition).collect();
     complete(json!({ key: items, "ttlMs": 3_600_000, "cacheScope": "public" }))
 }

@@ -12,7 +12,7 @@ use crate::error::CallError;
 use crate::{CallOptions, ConnectOptions, Connection, connect_local};
 
 async fn call(connection: &Connection, tool: &str) -> Result<String, CallError> {
-    let result = connection.call_tool(tool, &Raw::empty_object(), CallOptions::default()).await?;
+    let result = connection.call_tool(tool, &RawJson::empty_object(), CallOptions::default()).await?;
     Ok(result.raw.get().to_owned())
 }
 

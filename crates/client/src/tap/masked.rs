@@ -21,12 +21,12 @@ pub(crate) fn message<'a>(bytes: &'a [u8], redactor: &Redactor) -> Cow<'a, [u8]>
 /// Redacts secrets in any JSON value.
 pub(crate) fn value(bytes: &[u8], redactor: &Redactor) -> Vec<u8> {
     let shown = Vec::with_capacity(bytes.len());
-    let mut masking = Masking { redactor, shown, hides_next: false, hiding: Vec::new() };
+    let mut masking = JsonRedactor { redactor, shown, hides_next: false, hiding: Vec::new() };
     masking.all(bytes);
     masking.shown
 }
 
-struct Masking<'a> {
+struct JsonRedactor<'a> {
     redactor: &'a Redactor,
     shown: Vec<u8>,
     /// True if the next value belongs to a member with a secret name.
@@ -35,7 +35,7 @@ struct Masking<'a> {
     hiding: Vec<bool>,
 }
 
-impl Masking<'_> {
+impl JsonRedactor<'_> {
     fn all(&mut self, mut rest: &[u8]) {
         while let Some(first) = rest.first() {
             let length = match first {

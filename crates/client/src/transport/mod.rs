@@ -16,7 +16,7 @@ use crate::error::ConnectCause;
 use crate::limits::Limits;
 use crate::process_log::ProcessLog;
 use crate::services::Pending;
-use crate::tap::Onlooker;
+use crate::tap::WireObserver;
 use wharf_guard::{Containment, GuardProgram};
 
 /// An open link to a server. Dropping it ends the server without waiting.
@@ -25,7 +25,7 @@ pub(crate) struct Open {
     pub transport: Transport,
     pub process: Option<ServerProcess>,
     /// Handling of arguments that a tool wants repeated in headers.
-    pub mirroring: Mirroring,
+    pub mirroring: HeaderMirroring,
     /// Description of the link, for the trace.
     pub detail: String,
     hold: Box<dyn Hold>,
@@ -47,7 +47,7 @@ pub enum Transport {
 
 /// Handling of `x-mcp-header` (2026-07-28, basic/transports).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Mirroring {
+pub(crate) enum HeaderMirroring {
     /// It has no meaning on this transport.
     Unknown,
     /// The arguments are repeated in headers.
@@ -67,7 +67,7 @@ pub struct ServerProcess {
 
 /// The parameters for opening an [`Open`].
 pub(crate) struct Opening {
-    pub onlooker: Onlooker,
+    pub onlooker: WireObserver,
     pub log: Option<Arc<dyn ProcessLog>>,
     pub dialect: Arc<dyn Dialect>,
     pub limits: Limits,
@@ -107,7 +107,7 @@ pub(crate) trait Hold: Send + Sync {
 
 impl Open {
     pub fn new(engine: Arc<Engine>, transport: Transport, hold: impl Hold + 'static) -> Self {
-        let (mirroring, detail) = (Mirroring::Unknown, String::new());
+        let (mirroring, detail) = (HeaderMirroring::Unknown, String::new());
         Self { engine, transport, process: None, mirroring, detail, hold: Box::new(hold) }
     }
 

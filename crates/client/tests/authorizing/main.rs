@@ -8,10 +8,10 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
-use wharf_client::{CallError, CallOptions, ConnectCause, Connection, GoneCause, Remedy, connect_http};
+use wharf_client::{AuthRecovery, CallError, CallOptions, ConnectCause, Connection, DisconnectCause, connect_http};
 use wharf_spec::{HttpForm, Secret};
 use wharf_testkit::oracle::until;
-use wharf_wire::{Era, Raw};
+use wharf_wire::{Era, RawJson};
 
 use site::{Act, Asked, Site, TOKEN, Who, options};
 
@@ -19,7 +19,7 @@ use site::{Act, Asked, Site, TOKEN, Who, options};
 const SOON: Duration = Duration::from_secs(10);
 
 async fn call(connection: &Connection) -> Result<(), CallError> {
-    connection.call_tool("note", &Raw::empty_object(), CallOptions::default()).await.map(drop)
+    connection.call_tool("note", &RawJson::empty_object(), CallOptions::default()).await.map(drop)
 }
 
 fn refuse(status: u16) -> Act {
@@ -92,11 +92,11 @@ async fn h33_of_a_hundred_calls_turned_away_at_once_one_renews() {
 #[tokio::test(flavor = "multi_thread")]
 async fn what_would_help_decides_whether_a_call_may_be_made_again() {
     for (status, remedy, retryable, login, scope) in [
-        (401, Remedy::Login, false, true, None),
-        (401, Remedy::Reading, false, true, None),
-        (401, Remedy::Waiting, true, false, None),
-        (403, Remedy::Scope("files:write".to_owned()), false, false, Some("files:write")),
-        (403, Remedy::Reading, false, false, None),
+        (401, AuthRecovery::Login, false, true, None),
+        (401, AuthRecovery::Reading, false, true, None),
+        (401, AuthRecovery::Waiting, true, false, None),
+        (403, AuthRecovery::Scope("files:write".to_owned()), false, false, Some("files:write")),
+        (403, AuthRecovery::Reading, false, false, None),
     ] {
         let site = Site::start(Era::Stateless, move |asked| if is_call(asked) { refuse(status) } else { Act::Serve });
         let connection = site.connect(&Who::helpless(remedy.clone())).await;
@@ -109,7 +109,7 @@ async fn what_would_help_decides_whether_a_call_may_be_made_again() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_login_that_cannot_be_had_sends_nothing() {
-    for (remedy, retryable) in [(Remedy::Login, false), (Remedy::Waiting, true)] {
+    for (remedy, retryable) in [(AuthRecovery::Login, false), (AuthRecovery::Waiting, true)] {
         let site = Site::start(Era::Stateless, |_| Act::Serve);
         let who = Who::renewing(0);
         let connection = site.connect(&who).await;
@@ -126,9 +126,9 @@ async fn a_login_that_cannot_be_had_sends_nothing() {
 async fn connecting_says_what_would_help_in_every_form() {
     for form in [HttpForm::Automatic, HttpForm::Streamable, HttpForm::Sse] {
         for (remedy, retryable, login) in [
-            (Remedy::Login, false, true),
-            (Remedy::Waiting, true, false),
-            (Remedy::Scope("a".to_owned()), false, false),
+            (AuthRecovery::Login, false, true),
+            (AuthRecovery::Waiting, true, false),
+            (AuthRecovery::Scope("a".to_owned()), false, false),
         ] {
             let site = Site::start(Era::Stateless, |_| refuse(401));
             let mut spec = site.spec();
@@ -181,9 +181,9 @@ async fn o15_a_stream_that_nobody_is_let_into_any_more_ends_the_connection_and_s
         "GET" => Act::Stream(": nothing to say\n\n"),
         _ => Act::Serve,
     });
-    let connection = site.connect(&Who::helpless(Remedy::Login)).await;
+    let connection = site.connect(&Who::helpless(AuthRecovery::Login)).await;
     let gone = tokio::time::timeout(SOON, connection.gone()).await.unwrap();
-    assert!(gone.needs_login() && matches!(gone.cause, GoneCause::NotAuthorized(_)), "{gone:?}");
+    assert!(gone.needs_login() && matches!(gone.cause, DisconnectCause::NotAuthorized(_)), "{gone:?}");
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -197,7 +197,7 @@ async fn o15_an_outage_of_those_who_give_tokens_ends_no_connection() {
         },
         _ => Act::Serve,
     });
-    let connection = site.connect(&Who::helpless(Remedy::Waiting)).await;
+    let connection = site.connect(&Who::helpless(AuthRecovery::Waiting)).await;
     assert!(until(SOON, || site.tokens("GET", "").len() == 4), "{:?}", site.seen());
     assert!(!connection.is_gone());
     call(&connection).await.unwrap();
@@ -214,7 +214,7 @@ async fn a_session_that_cannot_be_opened_again_without_a_login_ends_the_connecti
         "initialize" if calls.load(Ordering::SeqCst) > 0 => refuse(401),
         _ => Act::Serve,
     });
-    let connection = site.connect(&Who::helpless(Remedy::Login)).await;
+    let connection = site.connect(&Who::helpless(AuthRecovery::Login)).await;
     assert!(call(&connection).await.is_err());
     let gone = tokio::time::timeout(SOON, connection.gone()).await.unwrap();
     assert!(gone.needs_login(), "{gone:?}");

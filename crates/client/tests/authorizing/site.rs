@@ -6,8 +6,8 @@ use std::sync::{Arc, Mutex};
 
 use serde_json::{Value, json};
 use url::Url;
-use wharf_client::{Authorizer, ConnectOptions, Connection, Limits, NotAuthorized, Remedy, connect_http};
-use wharf_net::{Carried, Credentials, HeaderValue, Method, Pending, Refusal, header};
+use wharf_client::{AuthRecovery, Authorizer, ConnectOptions, Connection, Limits, NotAuthorized, connect_http};
+use wharf_net::{Carried, HeaderValue, Method, Pending, Refusal, RequestCredentials, header};
 use wharf_spec::HttpSpec;
 use wharf_testkit::below::{Endpoint, Guest};
 use wharf_wire::Era;
@@ -171,9 +171,9 @@ fn result(era: Era, method: &str) -> Option<Value> {
 pub struct Who {
     renewals: u64,
     /// What helps when no renewal does; a login where nothing else is said.
-    pub remedy: Mutex<Option<Remedy>>,
+    pub remedy: Mutex<Option<AuthRecovery>>,
     /// What is to be had instead of a token.
-    pub missing: Mutex<Option<Remedy>>,
+    pub missing: Mutex<Option<AuthRecovery>>,
     serial: AtomicU64,
     pub renewed: AtomicU64,
 }
@@ -183,7 +183,7 @@ impl Who {
         Arc::new(Self { renewals, ..Self::default() })
     }
 
-    pub fn helpless(remedy: Remedy) -> Arc<Self> {
+    pub fn helpless(remedy: AuthRecovery) -> Arc<Self> {
         Arc::new(Self { remedy: Mutex::new(Some(remedy)), ..Self::default() })
     }
 
@@ -206,23 +206,23 @@ impl Who {
     }
 }
 
-fn not_authorized(remedy: Remedy) -> NotAuthorized {
+fn not_authorized(remedy: AuthRecovery) -> NotAuthorized {
     NotAuthorized { remedy, reason: "the login has ended".to_owned() }
 }
 
 impl Authorizer for Who {
-    fn credentials(&self, _method: &Method, _url: &Url) -> Credentials {
+    fn credentials(&self, _method: &Method, _url: &Url) -> RequestCredentials {
         if let Some(remedy) = self.missing.lock().unwrap().clone() {
-            return Credentials::Later(Box::pin(async move { Err(not_authorized(remedy)) }));
+            return RequestCredentials::Later(Box::pin(async move { Err(not_authorized(remedy)) }));
         }
         let serial = self.serial.load(Ordering::SeqCst);
         let value = HeaderValue::from_str(&format!("Bearer {TOKEN}{serial}")).unwrap();
-        Credentials::Ready(Carried { headers: vec![(header::AUTHORIZATION, value)], serial })
+        RequestCredentials::Ready(Carried { headers: vec![(header::AUTHORIZATION, value)], serial })
     }
 
     fn refused(&self, refusal: Refusal) -> Pending<Result<(), NotAuthorized>> {
         let renewed = refusal.serial.is_some_and(|shown| self.renew(shown));
-        let remedy = self.remedy.lock().unwrap().clone().unwrap_or(Remedy::Login);
+        let remedy = self.remedy.lock().unwrap().clone().unwrap_or(AuthRecovery::Login);
         Box::pin(async move { if renewed { Ok(()) } else { Err(not_authorized(remedy)) } })
     }
 }

@@ -5,7 +5,7 @@ use std::fmt;
 use std::time::{Duration, Instant};
 
 use wharf_client::{CallError, CallOptions, ConnectCause, ConnectError, Connection, connect, connect_http};
-use wharf_wire::{Era, Raw, ToolResult};
+use wharf_wire::{Era, RawJson, ToolResult};
 
 use crate::cell::Cell;
 use crate::fixture::Fixture;
@@ -97,7 +97,7 @@ pub async fn call_tool(connection: &Connection, tool: &str) -> Result<ToolResult
         "note" => r#"{"nonce":"n-1"}"#,
         _ => r#"{"text":"hello"}"#,
     };
-    connection.call_tool(tool, &Raw::parse(arguments).unwrap(), CallOptions::default()).await
+    connection.call_tool(tool, &RawJson::parse(arguments).unwrap(), CallOptions::default()).await
 }
 
 pub fn call_word(outcome: &Result<ToolResult, CallError>) -> &'static str {

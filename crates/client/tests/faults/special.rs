@@ -6,12 +6,12 @@ use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use wharf_client::{
-    CallError, CallOptions, Connection, Containment, Direction, GoneCause, GuardProgram, Passing, Tap, TimeLimit,
-    connect,
+    CallError, CallOptions, Connection, Containment, Direction, DisconnectCause, GuardProgram, Tap, TappedMessage,
+    TimeoutKind, connect,
 };
 use wharf_testkit::http_cases::Form;
 use wharf_testkit::{faultd, oracle};
-use wharf_wire::Raw;
+use wharf_wire::RawJson;
 
 use crate::cell::Cell;
 use crate::exercise::{call_tool, call_word, connect_word, explain};
@@ -126,6 +126,6 @@ fn demand(problems: &mut Problems, holds: bool, otherwise: impl FnOnce() -> Stri
     }
 }
 
-fn json(text: impl Into<String>) -> Raw {
-    Raw::parse(text.into()).unwrap()
+fn json(text: impl Into<String>) -> RawJson {
+    RawJson::parse(text.into()).unwrap()
 }

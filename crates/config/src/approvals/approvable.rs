@@ -8,7 +8,9 @@ use wharf_spec::{Fingerprint, HttpForm, Surroundings, Untrusted, find_program};
 use super::entry_points::CommandLine;
 use super::look::Contents;
 use super::{look, warnings};
-use crate::{Described, DescribedHttp, DescribedStdio, EntrySite, Oauth, Reach, Sited, StartDirectory, env_file};
+use crate::{
+    Described, EntrySite, HttpDefinition, Oauth, Reach, SourcedValue, StartDirectory, StdioDefinition, env_file,
+};
 
 /// Note about the limits of an approval of a local server.
 const NOT_COVERED: &str = "not covered by your approval: modules, packages and programs that these files load or start, \
@@ -31,8 +33,8 @@ const LOGIN: [(&str, &str); 6] = [
 /// they receive. Values are as written, and expanded only to find files. Location, key order and whitespace do not
 /// matter.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Approvable {
-    facts: Vec<Fact>,
+pub struct ApprovalSubject {
+    facts: Vec<ApprovalFact>,
     /// Canonical path of the program.
     program: Option<PathBuf>,
     warnings: Vec<String>,
@@ -42,14 +44,14 @@ pub struct Approvable {
 
 /// One fact about a server. Displayed on its own line and included in the digest.
 #[derive(Debug, Clone, PartialEq, Eq)]
-struct Fact {
+struct ApprovalFact {
     what: &'static str,
     /// Distinguishes several facts with the same label.
     which: String,
     value: String,
 }
 
-impl Approvable {
+impl ApprovalSubject {
     /// Inspects a server definition and the files that it names. Blocks.
     pub fn of(described: &Described, around: &Surroundings) -> Self {
         Self::among(described, around, &mut Contents::default())
@@ -84,7 +86,7 @@ impl Approvable {
     /// Returns the SHA-256 hash of all facts, with each part preceded by its length.
     pub fn digest(&self) -> ApprovalDigest {
         let mut hash = Sha256::new();
-        for Fact { what, which, value } in &self.facts {
+        for ApprovalFact { what, which, value } in &self.facts {
             for part in [what, which.as_str(), value.as_str()] {
                 hash.update((part.len() as u64).to_be_bytes());
                 hash.update(part);
@@ -96,7 +98,7 @@ impl Approvable {
     /// Returns the text of the approval prompt, escaped and complete: one line per argument, variable and header, then
     /// the warnings, then the limits of the approval.
     pub fn lines(&self) -> Vec<String> {
-        let facts = self.facts.iter().map(Fact::line);
+        let facts = self.facts.iter().map(ApprovalFact::line);
         let warnings = self.warnings.iter().map(|warning| format!("warning: {warning}"));
         facts.chain(warnings).chain(self.starts.then(|| NOT_COVERED.to_owned())).collect()
     }
@@ -112,7 +114,7 @@ impl Approvable {
     }
 }
 
-impl Fact {
+impl ApprovalFact {
     fn line(&self) -> String {
         let Self { what, which, value } = self;
         let space = if which.is_empty() { "" } else { " " };
@@ -122,7 +124,7 @@ impl Fact {
 }
 
 struct Facts<'a> {
-    all: Vec<Fact>,
+    all: Vec<ApprovalFact>,
     /// Variables from the server's `envFile`.
     from_file: Vec<(String, String)>,
     program: Option<PathBuf>,
@@ -133,7 +135,7 @@ struct Facts<'a> {
 }
 
 impl Facts<'_> {
-    fn add_stdio(&mut self, stdio: &DescribedStdio) {
+    fn add_stdio(&mut self, stdio: &StdioDefinition) {
         self.add("transport", "stdio".to_owned());
         self.add("command", stdio.command.value.clone());
         self.add_list("argument", stdio.args.iter().map(|argument| &argument.value));
@@ -150,7 +152,7 @@ impl Facts<'_> {
     }
 
     /// Adds the working directory as written and its current canonical path.
-    fn add_directory(&mut self, cwd: Option<&Sited<String>>) {
+    fn add_directory(&mut self, cwd: Option<&SourcedValue<String>>) {
         let Some(cwd) = cwd else { return };
         let found = self.path(&cwd.value).and_then(|path| path.canonicalize().ok());
         self.add("directory", cwd.value.clone());
@@ -162,7 +164,7 @@ impl Facts<'_> {
     }
 
     /// Adds the variables of an env file. An unreadable file adds none, and the server is not started.
-    fn add_variables_of(&mut self, file: Option<&Sited<String>>) {
+    fn add_variables_of(&mut self, file: Option<&SourcedValue<String>>) {
         let path = file.and_then(|file| self.path(&file.value));
         let found = path.and_then(|path| env_file::read(&path).ok()).unwrap_or_default();
         found.iter().for_each(|(name, value)| self.add_which("variable from file", name, value.clone()));
@@ -170,20 +172,20 @@ impl Facts<'_> {
     }
 
     /// Returns the value that the entry or its env file sets for a variable. The entry takes precedence.
-    fn variable(&self, stdio: &DescribedStdio, name: &str) -> Option<String> {
+    fn variable(&self, stdio: &StdioDefinition, name: &str) -> Option<String> {
         let is_it = |known: &String| known == name;
         let own = stdio.env.iter().rfind(|(known, _)| is_it(known)).map(|(_, value)| self.expanded(&value.value));
         own.or_else(|| self.from_file.iter().rfind(|(known, _)| is_it(known)).map(|(_, value)| value.clone()))
     }
 
     /// Returns the directory in which the server starts.
-    fn start_directory(&self, stdio: &DescribedStdio) -> PathBuf {
+    fn start_directory(&self, stdio: &StdioDefinition) -> PathBuf {
         let named = stdio.cwd.as_ref().and_then(|cwd| self.path(&cwd.value));
         named.unwrap_or_else(|| self.site.start.path().to_owned())
     }
 
     /// Adds the program that the command currently resolves to, and its content.
-    fn add_program(&mut self, stdio: &DescribedStdio) {
+    fn add_program(&mut self, stdio: &StdioDefinition) {
         let users = || self.around.var("PATH").map(|path| path.to_string_lossy().into_owned());
         let path = self.variable(stdio, "PATH").or_else(users).unwrap_or_default();
         let command = self.expanded(&stdio.command.value);
@@ -208,7 +210,7 @@ impl Facts<'_> {
     }
 
     /// Adds the other files that the command line runs, and their contents. A change of a file requires a new approval.
-    fn add_entry_points(&mut self, stdio: &DescribedStdio) {
+    fn add_entry_points(&mut self, stdio: &StdioDefinition) {
         let cwd = self.start_directory(stdio);
         let words = [&stdio.command].into_iter().chain(&stdio.args).map(|word| self.expanded(&word.value));
         let words: Vec<String> = words.collect();
@@ -222,7 +224,7 @@ impl Facts<'_> {
         }
     }
 
-    fn add_http(&mut self, http: &DescribedHttp) {
+    fn add_http(&mut self, http: &HttpDefinition) {
         let transport = match http.form {
             HttpForm::Automatic => "http or sse",
             HttpForm::Streamable => "http",
@@ -261,10 +263,10 @@ impl Facts<'_> {
     }
 
     fn add_which(&mut self, what: &'static str, which: &str, value: String) {
-        self.all.push(Fact { what, which: which.to_owned(), value });
+        self.all.push(ApprovalFact { what, which: which.to_owned(), value });
     }
 
-    fn add_some(&mut self, what: &'static str, value: Option<&Sited<String>>) {
+    fn add_some(&mut self, what: &'static str, value: Option<&SourcedValue<String>>) {
         value.into_iter().for_each(|sited| self.add(what, sited.value.clone()));
     }
 
@@ -274,14 +276,19 @@ impl Facts<'_> {
         }
     }
 
-    fn add_named(&mut self, what: &'static str, values: &[(String, Sited<String>)], spelling: fn(&str) -> String) {
+    fn add_named(
+        &mut self,
+        what: &'static str,
+        values: &[(String, SourcedValue<String>)],
+        spelling: fn(&str) -> String,
+    ) {
         let mut values: Vec<_> = values.iter().map(|(name, value)| (spelling(name), &value.value)).collect();
         values.sort_unstable();
         values.into_iter().for_each(|(name, value)| self.add_which(what, &name, value.clone()));
     }
 
     /// Adds a file by its path and its content.
-    fn add_file(&mut self, what: &'static str, file: Option<&Sited<String>>) {
+    fn add_file(&mut self, what: &'static str, file: Option<&SourcedValue<String>>) {
         let Some(file) = file else { return };
         let path = self.path(&file.value);
         let content = path.map_or_else(|| "cannot be read".to_owned(), |path| self.contents.describe(&path));

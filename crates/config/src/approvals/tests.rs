@@ -12,18 +12,18 @@ use wharf_spec::{HttpForm, Surroundings};
 
 use super::*;
 use crate::fields::OAUTH;
-use crate::tree::Position;
-use crate::{Described, DescribedHttp, DescribedStdio, EntrySite, Oauth, Place, Reach, Sited, StartDirectory};
+use crate::tree::TextPosition;
+use crate::{Described, EntrySite, HttpDefinition, Oauth, Place, Reach, SourcedValue, StartDirectory, StdioDefinition};
 
 /// A named change.
-type Mutation<T> = (&'static str, fn(&mut T));
+type NamedMutation<T> = (&'static str, fn(&mut T));
 
-fn sited(text: &str) -> Sited<String> {
-    let place = Place { file: Arc::from(Path::new(".mcp.json")), at: Position::START };
-    Sited { value: text.to_owned(), place }
+fn sited(text: &str) -> SourcedValue<String> {
+    let place = Place { file: Arc::from(Path::new(".mcp.json")), at: TextPosition::START };
+    SourcedValue { value: text.to_owned(), place }
 }
 
-fn started(stdio: DescribedStdio) -> Reach {
+fn started(stdio: StdioDefinition) -> Reach {
     Reach::Stdio(Box::new(stdio))
 }
 
@@ -49,8 +49,8 @@ fn described(reach: Reach) -> Described {
     }
 }
 
-fn command(words: &[&str]) -> DescribedStdio {
-    DescribedStdio {
+fn command(words: &[&str]) -> StdioDefinition {
+    StdioDefinition {
         command: sited(words[0]),
         args: words[1..].iter().map(|word| sited(word)).collect(),
         cwd: None,
@@ -101,20 +101,20 @@ impl Machine {
     }
 
     /// Inspects an entry of the project's file.
-    fn what(&self, described: Described) -> Approvable {
+    fn what(&self, described: Described) -> ApprovalSubject {
         self.what_around(described, &self.around())
     }
 
-    fn what_around(&self, mut described: Described, around: &Surroundings) -> Approvable {
+    fn what_around(&self, mut described: Described, around: &Surroundings) -> ApprovalSubject {
         let project = self.path("project");
         let start = StartDirectory::Project(project.clone());
         described.site = EntrySite { base: Some(project.clone()), start, project };
-        Approvable::of(&described, around)
+        ApprovalSubject::of(&described, around)
     }
 }
 
-fn stdio() -> DescribedStdio {
-    DescribedStdio {
+fn stdio() -> StdioDefinition {
+    StdioDefinition {
         env: vec![("B".to_owned(), sited("2")), ("A".to_owned(), sited("${HOME}"))],
         env_vars: vec![sited("TOKEN"), sited("LANG")],
         env_file: Some(sited("vars")),
@@ -126,7 +126,7 @@ fn stdio() -> DescribedStdio {
 /// T03: every change of the command or its inputs requires a new prompt.
 #[test]
 fn t03_whatever_changes_what_runs_asks_again() {
-    let changes: [Mutation<DescribedStdio>; 15] = [
+    let changes: [NamedMutation<StdioDefinition>; 15] = [
         ("command", |stdio| stdio.command = sited("other")),
         ("order of arguments", |stdio| stdio.args.reverse()),
         ("an argument more", |stdio| stdio.args.push(sited(""))),
@@ -152,7 +152,7 @@ fn t03_whatever_changes_what_runs_asks_again() {
         change(&mut stdio);
         assert_ne!(machine.digest(&described(started(stdio))), before, "{name}");
     }
-    let flags: [Mutation<Described>; 5] = [
+    let flags: [NamedMutation<Described>; 5] = [
         ("trust", |described| described.trust = true),
         ("expansion", |described| described.expands = false),
         ("tools", |described| described.include_tools = Some(vec!["*".to_owned()])),
@@ -169,7 +169,7 @@ fn t03_whatever_changes_what_runs_asks_again() {
 /// T03: with the same file content, another program would run.
 #[test]
 fn t03_another_program_of_the_same_name_asks_again() {
-    let changes: [Mutation<Machine>; 10] = [
+    let changes: [NamedMutation<Machine>; 10] = [
         ("replaced program", |machine| {
             fs::write(machine.path("new"), "#!/bin/sh\nevil\n").unwrap();
             fs::set_permissions(machine.path("new"), Permissions::from_mode(0o755)).unwrap();
@@ -216,7 +216,7 @@ fn what_changes_nothing_does_not_ask_again() {
     other.debug = true;
     other.unknown.push(sited("note"));
     let Reach::Stdio(stdio) = &mut other.reach else { panic!() };
-    stdio.command.place.at = Position { line: 9, column: 9 };
+    stdio.command.place.at = TextPosition { line: 9, column: 9 };
     stdio.env.reverse();
     stdio.env_vars.reverse();
     assert_eq!(machine.digest(&other), before);
@@ -263,8 +263,8 @@ fn login(name: &'static str, text: &str) -> Oauth {
     Oauth { texts: vec![(name, sited(text))], callback_port: None }
 }
 
-fn http() -> DescribedHttp {
-    DescribedHttp {
+fn http() -> HttpDefinition {
+    HttpDefinition {
         url: sited("https://a.example/mcp"),
         form: HttpForm::Automatic,
         headers: vec![("X-Key".to_owned(), sited("1")), ("Authorization".to_owned(), sited("Bearer ${TOKEN}"))],
@@ -278,7 +278,7 @@ fn http() -> DescribedHttp {
 
 #[test]
 fn t03_whatever_changes_what_is_contacted_asks_again() {
-    let changes: [Mutation<DescribedHttp>; 12] = [
+    let changes: [NamedMutation<HttpDefinition>; 12] = [
         ("address", |http| http.url = sited("https://b.example/mcp")),
         ("form", |http| http.form = HttpForm::Sse),
         ("value of a header", |http| http.headers[0].1 = sited("2")),
@@ -316,7 +316,7 @@ fn the_variables_of_a_file_are_shown_and_decide_which_program_runs() {
     let machine = Machine::new();
     let path = machine.path("v2");
     fs::write(machine.path("project/vars"), format!("PATH={}\nNODE_OPTIONS='-r evil'\n", path.display())).unwrap();
-    let mut stdio = DescribedStdio { env_file: Some(sited("vars")), ..command(&["tool"]) };
+    let mut stdio = StdioDefinition { env_file: Some(sited("vars")), ..command(&["tool"]) };
     let approvable = machine.what(described(started(stdio.clone())));
     let lines = approvable.lines();
     for line in [
@@ -342,7 +342,7 @@ fn references_are_followed_as_they_are_expanded() {
     let padding = format!("${{NONE:-{}}}", "/x".repeat(4 << 10));
     let padded = format!("{padding}:${{BIN}}");
     for path in ["${env:BIN}", "${BIN}${EMPTY}", "${NONE:-/none}:${env:BIN}", &padded] {
-        let stdio = DescribedStdio { env: vec![("PATH".to_owned(), sited(path))], ..command(&["tool"]) };
+        let stdio = StdioDefinition { env: vec![("PATH".to_owned(), sited(path))], ..command(&["tool"]) };
         let lines = machine.what_around(described(started(stdio)), &around).lines();
         let expected = format!("program: {}", bin.join("tool").display());
         assert!(lines.contains(&expected), "{path:.40}: {lines:#?}");
@@ -381,7 +381,7 @@ fn what_is_handed_over_is_named() {
         "gets your secret pass",
         "its tools are used without a question",
     ];
-    let warnings = |described: &Described| Approvable::of(described, &Surroundings::default()).warnings().to_vec();
+    let warnings = |described: &Described| ApprovalSubject::of(described, &Surroundings::default()).warnings().to_vec();
     assert_eq!(warnings(&described), expected);
     described.expands = false;
     assert_eq!(
@@ -403,7 +403,7 @@ fn t04_the_question_shows_everything() {
     words[2] = "\u{1b}[2J\nargument 4: harmless";
     words[3] = &padding;
     words.push("--eval=evil");
-    let lines = Approvable::of(&described(started(command(&words))), &Surroundings::default()).lines();
+    let lines = ApprovalSubject::of(&described(started(command(&words))), &Surroundings::default()).lines();
     assert_eq!(lines.iter().filter(|line| line.starts_with("argument ")).count(), 299);
     for (line, expected) in [
         (1, "command: tool"),
@@ -420,12 +420,12 @@ fn t04_the_question_shows_everything() {
 #[test]
 fn an_approval_is_for_one_server_of_one_file_of_one_project() {
     let machine = Machine::new();
-    let approvals = Approvals::at(machine.path("state/approvals.json"));
+    let approvals = ApprovalStore::at(machine.path("state/approvals.json"));
     let project = machine.path("project");
     let key = ApprovalKey::of(&project, Path::new(".mcp.json"), "a");
     let what = machine.what(described(started(stdio())));
     let other = machine.what(described(started(command(&["evil"]))));
-    let state = |key: &ApprovalKey, what: &Approvable| approvals.load().unwrap().state(key, what.digest());
+    let state = |key: &ApprovalKey, what: &ApprovalSubject| approvals.load().unwrap().state(key, what.digest());
     assert_eq!(state(&key, &what), ApprovalState::Needed);
     assert!(!approvals.revoke(&key).unwrap());
     assert!(!machine.path("state/approvals.json").exists());
@@ -452,7 +452,7 @@ fn an_approval_is_for_one_server_of_one_file_of_one_project() {
 #[test]
 fn approvals_are_revoked_by_project_and_server() {
     let machine = Machine::new();
-    let approvals = Approvals::at(machine.path("state/approvals.json"));
+    let approvals = ApprovalStore::at(machine.path("state/approvals.json"));
     let what = machine.what(described(started(stdio())));
     let key =
         |project: &str, file: &str, server: &str| ApprovalKey::of(&machine.path(project), Path::new(file), server);
@@ -475,7 +475,7 @@ fn approvals_are_revoked_by_project_and_server() {
 fn c19_approvals_that_are_not_understood_are_left_alone() {
     let machine = Machine::new();
     let path = machine.path("approvals.json");
-    let approvals = Approvals::at(&path);
+    let approvals = ApprovalStore::at(&path);
     let key = ApprovalKey::of(&machine.path("project"), Path::new("x"), "a");
     let what = machine.what(described(started(stdio())));
     for (text, part) in [

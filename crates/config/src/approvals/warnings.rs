@@ -8,7 +8,7 @@ use std::collections::BTreeSet;
 use wharf_spec::Untrusted;
 
 use crate::expand::{Part, parts};
-use crate::{Described, DescribedHttp, DescribedStdio, Oauth, Reach, Sited};
+use crate::{Described, HttpDefinition, Oauth, Reach, SourcedValue, StdioDefinition};
 
 /// Programs, and their options that run inline code or another program. A single-letter option also matches in a group
 /// of letters, as in `-lc`.
@@ -107,9 +107,9 @@ pub(super) fn of(described: &Described, from_file: &[String]) -> Vec<String> {
 }
 
 /// Returns warnings about the proxy, extra certificate authorities, and local files that are used or sent.
-fn of_address(http: &DescribedHttp) -> Vec<String> {
+fn of_address(http: &HttpDefinition) -> Vec<String> {
     let mut warnings = Vec::new();
-    let shown = |text: &Sited<String>| Untrusted::new(text.value.as_str()).to_string();
+    let shown = |text: &SourcedValue<String>| Untrusted::new(text.value.as_str()).to_string();
     warnings.extend(http.proxy.iter().map(|proxy| format!("everything goes by way of the proxy `{}`", shown(proxy))));
     warnings
         .extend(http.ca.iter().map(|file| format!("whoever `{}` vouches for is taken for the server", shown(file))));
@@ -123,7 +123,7 @@ fn of_address(http: &DescribedHttp) -> Vec<String> {
     warnings
 }
 
-fn of_command(stdio: &DescribedStdio, from_file: &[String]) -> Vec<String> {
+fn of_command(stdio: &StdioDefinition, from_file: &[String]) -> Vec<String> {
     let words: Vec<&str> = [&stdio.command].into_iter().chain(&stdio.args).map(|word| word.value.as_str()).collect();
     let mut warnings = evaluations(&words);
     warnings.extend(unpinned(&words));
@@ -219,12 +219,12 @@ fn is_pinned(package: &str) -> bool {
         && !version.split('.').any(|part| part == "x")
 }
 
-fn texts_of_stdio(stdio: &DescribedStdio) -> impl Iterator<Item = &str> {
+fn texts_of_stdio(stdio: &StdioDefinition) -> impl Iterator<Item = &str> {
     let sited = [&stdio.command].into_iter().chain(&stdio.args).chain(&stdio.cwd).chain(&stdio.env_file);
     sited.chain(stdio.env.iter().map(|(_, value)| value)).map(|sited| sited.value.as_str())
 }
 
-fn texts_of_http(http: &DescribedHttp) -> impl Iterator<Item = &str> {
+fn texts_of_http(http: &HttpDefinition) -> impl Iterator<Item = &str> {
     let oauth = http.oauth.iter().flat_map(Oauth::texts);
     let own = [&http.url].into_iter().chain(&http.proxy).chain(&http.ca).chain(&http.client_cert);
     own.chain(http.headers.iter().map(|(_, value)| value)).chain(oauth).map(|sited| sited.value.as_str())

@@ -5,14 +5,14 @@ use std::borrow::Cow;
 use serde_json::{Map, Value as Json, json};
 
 use super::Client;
-use super::filling::{Filling, LeftOut};
+use super::filling::{Filling, UnsupportedSetting};
 use super::note::{Note, shown};
 use super::tables::shape;
 use super::write::write;
 
 /// An exported client file.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Exported {
+pub struct ExportedFile {
     /// Content of the file.
     pub text: String,
     /// Notes about differences, each with its server.
@@ -23,7 +23,7 @@ pub struct Exported {
 ///
 /// Omits a server that the client would handle differently, such as a disabled server if the client has no such
 /// setting, and adds a note.
-pub fn export(client: Client, servers: &[(String, Map<String, Json>)]) -> Exported {
+pub fn export(client: Client, servers: &[(String, Map<String, Json>)]) -> ExportedFile {
     let mut notes = Vec::new();
     let mut written = Map::new();
     let mut beside = Beside::default();
@@ -36,10 +36,10 @@ pub fn export(client: Client, servers: &[(String, Map<String, Json>)]) -> Export
                 beside.secrets.append(&mut filling.secrets);
                 notes.extend(filling.notes.into_iter().map(|note| about(id, note)));
             }
-            Err(LeftOut(why)) => notes.push(about(id, Note::lost(format!("{why}, and is left out")))),
+            Err(UnsupportedSetting(why)) => notes.push(about(id, Note::lost(format!("{why}, and is left out")))),
         }
     }
-    Exported { text: write(shape(client).format, &file(client, written, beside)), notes }
+    ExportedFile { text: write(shape(client).format, &file(client, written, beside)), notes }
 }
 
 /// Members of the file besides the servers.

@@ -22,7 +22,7 @@ pub(super) struct Filling {
 }
 
 /// Reason for which a server is omitted: a setting that the client does not support.
-pub(super) struct LeftOut(pub(super) String);
+pub(super) struct UnsupportedSetting(pub(super) String);
 
 impl Filling {
     pub(super) fn new(client: Client, entry: &Map<String, Json>) -> Self {
@@ -31,7 +31,7 @@ impl Filling {
     }
 
     /// Converts the entry to the client's format.
-    pub(super) fn fill(&mut self) -> Result<Map<String, Json>, LeftOut> {
+    pub(super) fn fill(&mut self) -> Result<Map<String, Json>, UnsupportedSetting> {
         for field in self.shape.fields.iter().filter(|field| field.way == Way::Both) {
             self.field(field);
         }
@@ -233,13 +233,13 @@ impl Filling {
     }
 
     /// Rejects servers that the client would handle differently.
-    fn leave_out(&self) -> Result<(), LeftOut> {
+    fn leave_out(&self) -> Result<(), UnsupportedSetting> {
         let name = self.client.name();
         if self.rest.contains_key("url") {
-            return Err(LeftOut(format!("{name} cannot reach a server at such an address")));
+            return Err(UnsupportedSetting(format!("{name} cannot reach a server at such an address")));
         }
         if self.rest.get("enabled") == Some(&Json::Bool(false)) {
-            return Err(LeftOut(format!("is switched off (`enabled`), for which {name} has no word")));
+            return Err(UnsupportedSetting(format!("is switched off (`enabled`), for which {name} has no word")));
         }
         Ok(())
     }

@@ -6,7 +6,7 @@ use std::path::Path;
 
 use serde_json::{Map, Value as Json};
 
-use crate::tree::{Member, Node, Position, Unreadable, Value};
+use crate::tree::{Member, Node, TextPosition, Unreadable, Value};
 use crate::{Format, read};
 
 use super::Client;
@@ -16,18 +16,18 @@ use super::tables::shape;
 
 /// A server imported from a client's file.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Imported {
+pub struct ImportedServer {
     /// Server name: the original name with invalid characters replaced.
     pub id: String,
     /// The converted entry. Empty if the server cannot be converted.
     pub entry: Map<String, Json>,
     /// Position in the file.
-    pub place: Position,
+    pub place: TextPosition,
     /// Notes about differences.
     pub notes: Vec<Note>,
 }
 
-impl Imported {
+impl ImportedServer {
     /// Reports whether there is an entry to store. If not, the notes give the reason.
     pub fn is_carried(&self) -> bool {
         !self.entry.is_empty()
@@ -40,7 +40,7 @@ impl Imported {
 ///
 /// # Errors
 /// Returns [`Unreadable`] if the file cannot be parsed.
-pub fn import(client: Client, text: &str, file: &Path, project: &Path) -> Result<Vec<Imported>, Unreadable> {
+pub fn import(client: Client, text: &str, file: &Path, project: &Path) -> Result<Vec<ImportedServer>, Unreadable> {
     let tree = read(text, Format::promised(file).unwrap_or(shape(client).format))?;
     let mut members = Vec::new();
     for root in roots(client, &tree, project) {
@@ -96,9 +96,9 @@ fn members_of(root: &Member) -> Result<&[Member], Unreadable> {
 }
 
 /// Returns the last member of each key and the position of the one before, if any. Clients use the last duplicate.
-fn last_of_each(members: Vec<&Member>) -> Vec<(&Member, Option<Position>)> {
+fn last_of_each(members: Vec<&Member>) -> Vec<(&Member, Option<TextPosition>)> {
     let mut places = HashMap::new();
-    let mut last: Vec<(&Member, Option<Position>)> = Vec::new();
+    let mut last: Vec<(&Member, Option<TextPosition>)> = Vec::new();
     for member in members {
         match places.get(&member.key) {
             Some(&place) => {
@@ -114,7 +114,7 @@ fn last_of_each(members: Vec<&Member>) -> Vec<(&Member, Option<Position>)> {
     last
 }
 
-fn server(client: Client, member: &Member, project: &Path, names: &mut HashSet<String>) -> Imported {
+fn server(client: Client, member: &Member, project: &Path, names: &mut HashSet<String>) -> ImportedServer {
     let id = fitting(&member.key, names);
     let mut notes = Vec::new();
     if id != member.key {
@@ -125,7 +125,7 @@ fn server(client: Client, member: &Member, project: &Path, names: &mut HashSet<S
     let mut fields = Fields::new(client, project, &node);
     let entry = fields.read();
     notes.append(&mut fields.notes);
-    Imported { id, entry, place: member.at, notes }
+    ImportedServer { id, entry, place: member.at, notes }
 }
 
 /// Returns a valid server name that resembles this one and is not taken.
@@ -159,7 +159,7 @@ fn is_excluded(tree: &Node, name: &str) -> bool {
     !is_allowed || list("excluded").is_some_and(|excluded| excluded.contains(&name))
 }
 
-fn switch_off(server: &mut Imported) {
+fn switch_off(server: &mut ImportedServer) {
     if server.is_carried() {
         server.entry.insert("enabled".to_owned(), Json::Bool(false));
         server.notes.push(Note::hint("`mcp` does not let it start, so it is switched off here"));

@@ -16,6 +16,6 @@ mod variables;
 mod write;
 
 pub use client::Client;
-pub use export::{Exported, export};
-pub use import::{Imported, import};
+pub use export::{ExportedFile, export};
+pub use import::{ImportedServer, import};
 pub use note::{Note, NoteSeverity};

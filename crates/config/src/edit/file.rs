@@ -3,11 +3,11 @@
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use wharf_store::{Document, LoadError, LockError, Privacy, SaveError, UpdateError};
+use wharf_store::{Document, DocumentLoadError, DocumentPrivacy, DocumentSaveError, DocumentUpdateError, LockError};
 
 use super::{Change, Edited, Refusal};
 use crate::Place;
-use crate::tree::Position;
+use crate::tree::TextPosition;
 
 /// Maximum bytes of a configuration file.
 const LIMIT: u64 = 16 << 20;
@@ -42,7 +42,7 @@ pub enum EditError {
     },
     /// The file cannot be read or written.
     #[error(transparent)]
-    Store(#[from] SaveError),
+    Store(#[from] DocumentSaveError),
 }
 
 impl ConfigFile {
@@ -94,8 +94,8 @@ impl ConfigFile {
         });
         match updated {
             Ok(_) => Ok(change),
-            Err(UpdateError::Edit(refusal)) => Err(self.refused(refusal)),
-            Err(UpdateError::Save(error)) => Err(error.into()),
+            Err(DocumentUpdateError::Edit(refusal)) => Err(self.refused(refusal)),
+            Err(DocumentUpdateError::Save(error)) => Err(error.into()),
         }
     }
 
@@ -134,12 +134,14 @@ impl EditError {
         match self {
             Self::Refused { refusal, .. } => refusal.fix().to_owned(),
             Self::Outside { .. } => "put a file in place of the link, or edit what it leads to".to_owned(),
-            Self::Store(SaveError::Load(LoadError::Unsafe(flaw))) => flaw.fix(),
-            Self::Store(SaveError::Load(LoadError::TooLarge { .. })) => {
+            Self::Store(DocumentSaveError::Load(DocumentLoadError::Unsafe(flaw))) => flaw.fix(),
+            Self::Store(DocumentSaveError::Load(DocumentLoadError::TooLarge { .. })) => {
                 "divide it: --config may be repeated".to_owned()
             }
-            Self::Store(SaveError::Load(LoadError::NotAFile { .. })) => "put a regular file there".to_owned(),
-            Self::Store(SaveError::Locked(LockError::Held { .. }) | SaveError::Disturbed { .. }) => {
+            Self::Store(DocumentSaveError::Load(DocumentLoadError::NotAFile { .. })) => {
+                "put a regular file there".to_owned()
+            }
+            Self::Store(DocumentSaveError::Locked(LockError::Held { .. }) | DocumentSaveError::Disturbed { .. }) => {
                 "try again when the other program is done".to_owned()
             }
             Self::Store(_) => {
@@ -149,7 +151,7 @@ impl EditError {
     }
 
     /// Returns the position in the file, if the error concerns its content.
-    pub fn at(&self) -> Option<Position> {
+    pub fn at(&self) -> Option<TextPosition> {
         match self {
             Self::Refused { place, .. } => Some(place.at),
             _ => None,
@@ -158,7 +160,7 @@ impl EditError {
 }
 
 fn document(path: impl Into<PathBuf>) -> Document {
-    Document::at(path, Privacy::Shared).with_limit(LIMIT)
+    Document::at(path, DocumentPrivacy::Shared).with_limit(LIMIT)
 }
 
 fn text(bytes: &[u8]) -> Result<&str, Refusal> {

@@ -1,6 +1,6 @@
 //! Reasons for which a text cannot be edited.
 
-use crate::tree::Position;
+use crate::tree::TextPosition;
 
 /// Reason for which a text is left unchanged.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -10,7 +10,7 @@ pub enum Refusal {
     #[error("cannot be read: {text}")]
     Unreadable {
         /// Position of the error.
-        at: Position,
+        at: TextPosition,
         /// Description of the error.
         text: String,
     },
@@ -32,15 +32,15 @@ pub enum Refusal {
         /// The key.
         key: String,
         /// First position.
-        first: Position,
+        first: TextPosition,
         /// Second position.
-        second: Position,
+        second: TextPosition,
     },
     /// The text was written by a newer version of Wharf.
     #[error("says `{key}: {found}`, and only 1 is known here")]
     Newer {
         /// Position of the version number.
-        at: Position,
+        at: TextPosition,
         /// `version` or `schema`.
         key: String,
         /// Version found.
@@ -50,7 +50,7 @@ pub enum Refusal {
     #[error("{} is not {expected}", wharf_spec::Untrusted::new(what.as_str()))]
     Unlike {
         /// Position of the value.
-        at: Position,
+        at: TextPosition,
         /// Name of the value.
         what: String,
         /// Expected type.
@@ -60,11 +60,11 @@ pub enum Refusal {
 
 impl Refusal {
     /// Returns the position in the text.
-    pub fn at(&self) -> Position {
+    pub fn at(&self) -> TextPosition {
         match self {
             Self::Unreadable { at, .. } | Self::Newer { at, .. } | Self::Unlike { at, .. } => *at,
             Self::Duplicate { second, .. } => *second,
-            Self::NotText { .. } | Self::Format { .. } => Position::START,
+            Self::NotText { .. } | Self::Format { .. } => TextPosition::START,
         }
     }
 

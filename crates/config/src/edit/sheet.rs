@@ -8,7 +8,7 @@ use serde_json::Value;
 
 use super::{Change, Refusal};
 use crate::json::OPTIONS;
-use crate::tree::Position;
+use crate::tree::TextPosition;
 
 /// Highest supported `version` and `schema`.
 const KNOWN: u64 = 1;
@@ -186,7 +186,7 @@ fn unlike(node: &CstNode, what: &str, expected: &'static str) -> Refusal {
 }
 
 /// Returns the position of a node. Slow, since it reads everything before the node: for errors only.
-fn place_of(node: &CstNode) -> Position {
+fn place_of(node: &CstNode) -> TextPosition {
     let mut before = Vec::new();
     let mut next = Some(node.clone());
     while let Some(node) = next {
@@ -199,9 +199,9 @@ fn place_of(node: &CstNode) -> Position {
     position(line, column)
 }
 
-fn position(line: usize, column: usize) -> Position {
+fn position(line: usize, column: usize) -> TextPosition {
     let bounded = |number: usize| u32::try_from(number).unwrap_or(u32::MAX);
-    Position { line: bounded(line), column: bounded(column) }
+    TextPosition { line: bounded(line), column: bounded(column) }
 }
 
 fn value_of(node: &CstNode) -> Value {

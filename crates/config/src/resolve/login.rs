@@ -5,11 +5,11 @@ use std::io::{self, Read as _};
 use std::path::Path;
 
 use url::Url;
-use wharf_spec::{Assertion, AuthSettings, Dpop, Grant, Secret};
+use wharf_spec::{AssertionSource, AuthSettings, Dpop, Grant, Secret};
 
 use super::Filling;
 use crate::Problem;
-use crate::configured::{Oauth, Sited};
+use crate::configured::{Oauth, SourcedValue};
 
 /// Maximum bytes of a key file.
 const LONGEST_KEY: u64 = 64 << 10;
@@ -98,15 +98,21 @@ impl Filling<'_> {
         }
     }
 
-    fn assertion(&self, oauth: &Oauth, grant: &Sited<String>, given: &str, file: &str) -> Result<Assertion, Problem> {
+    fn assertion(
+        &self,
+        oauth: &Oauth,
+        grant: &SourcedValue<String>,
+        given: &str,
+        file: &str,
+    ) -> Result<AssertionSource, Problem> {
         match (oauth.text(given), oauth.text(file)) {
-            (Some(template), _) => self.text(template).map(|text| Assertion::Given(Secret::new(text))),
-            (None, Some(template)) => self.path(template).map(Assertion::File),
+            (Some(template), _) => self.text(template).map(|text| AssertionSource::Given(Secret::new(text))),
+            (None, Some(template)) => self.path(template).map(AssertionSource::File),
             (None, None) => Err(self.incomplete(grant, &format!("`{given}` or `{file}`"))),
         }
     }
 
-    fn incomplete(&self, grant: &Sited<String>, missing: &str) -> Problem {
+    fn incomplete(&self, grant: &SourcedValue<String>, missing: &str) -> Problem {
         let text = format!("a login by `{}` needs {missing}", grant.value);
         self.problem("incomplete_login", &grant.place, text, Some(format!("add {missing} to `oauth`")))
     }

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use wharf_spec::Untrusted;
-use wharf_store::{LoadError, SaveError};
+use wharf_store::{DocumentLoadError, DocumentSaveError};
 
 /// Error from reading or storing a secret. Never contains the output of a program that may be the secret.
 #[derive(Debug, thiserror::Error)]
@@ -81,10 +81,10 @@ pub enum SecretError {
     },
     /// The private file cannot be read.
     #[error(transparent)]
-    Load(#[from] LoadError),
+    Load(#[from] DocumentLoadError),
     /// The private file cannot be written.
     #[error(transparent)]
-    Save(SaveError),
+    Save(DocumentSaveError),
 }
 
 impl SecretError {
@@ -99,7 +99,8 @@ impl SecretError {
             }
             Self::Damaged { path } => format!("repair it by hand, or move it away: mv {0} {0}.old", path.display()),
             Self::Newer { .. } => "use the newer Wharf that wrote it".to_owned(),
-            Self::Load(LoadError::Unsafe(flaw)) | Self::Save(SaveError::Load(LoadError::Unsafe(flaw))) => flaw.fix(),
+            Self::Load(DocumentLoadError::Unsafe(flaw))
+            | Self::Save(DocumentSaveError::Load(DocumentLoadError::Unsafe(flaw))) => flaw.fix(),
             Self::Load(_) | Self::Save(_) => {
                 "see that you may read and write it, and that the disk has room".to_owned()
             }

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
 use wharf_spec::Secret;
-use wharf_store::{Document, Privacy, UpdateError};
+use wharf_store::{Document, DocumentPrivacy, DocumentUpdateError};
 
 use super::SecretError;
 
@@ -30,7 +30,7 @@ struct Form {
 
 impl SecretFile {
     pub(super) fn at(path: PathBuf) -> Self {
-        Self { document: Document::at(path, Privacy::Private) }
+        Self { document: Document::at(path, DocumentPrivacy::Private) }
     }
 
     pub(super) fn path(&self) -> &Path {
@@ -91,8 +91,8 @@ impl SecretFile {
         });
         match updated {
             Ok(_) => Ok(()),
-            Err(UpdateError::Edit(error)) => Err(error),
-            Err(UpdateError::Save(error)) => Err(SecretError::Save(error)),
+            Err(DocumentUpdateError::Edit(error)) => Err(error),
+            Err(DocumentUpdateError::Save(error)) => Err(SecretError::Save(error)),
         }
     }
 

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use wharf_spec::{Secret, Surroundings};
 
 use super::SecretError;
-use super::program::Program;
+use super::program::SecretProgram;
 use crate::approvals::look::on_path;
 
 /// Service name of the stored secrets.
@@ -97,7 +97,7 @@ impl Keyring {
         program.run_silently(around).map(|()| true)
     }
 
-    fn program(&self, arguments: &[&str]) -> Program {
-        Program::new(self.program.clone(), arguments.iter().map(|argument| (*argument).to_owned()).collect())
+    fn program(&self, arguments: &[&str]) -> SecretProgram {
+        SecretProgram::new(self.program.clone(), arguments.iter().map(|argument| (*argument).to_owned()).collect())
     }
 }

@@ -23,14 +23,14 @@ const COMPLAINT: u64 = 4 << 10;
 const PAUSE: Duration = Duration::from_millis(2);
 
 /// A program, its arguments and its input.
-pub(super) struct Program {
+pub(super) struct SecretProgram {
     file: OsString,
     arguments: Vec<String>,
     input: Option<String>,
     limit: Duration,
 }
 
-impl Program {
+impl SecretProgram {
     pub(super) fn new(file: PathBuf, arguments: Vec<String>) -> Self {
         Self { file: file.into(), arguments, input: None, limit: LIMIT }
     }

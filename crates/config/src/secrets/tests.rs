@@ -81,7 +81,7 @@ impl Machine {
     }
 }
 
-fn check(found: Result<FoundSecret, SecretError>, value: &str, from: &SecretPlace) {
+fn check(found: Result<ResolvedSecret, SecretError>, value: &str, from: &SecretPlace) {
     let found = found.unwrap();
     assert_eq!((found.value.reveal(), &found.from), (value, from));
 }
@@ -137,7 +137,7 @@ fn a_command_that_does_not_answer_is_ended() {
     let machine = Machine::new();
     for script in ["exec sleep 100", "exec sleep 100 >&- 2>&-"] {
         let command = ["sh", "-c", script].map(str::to_owned);
-        let slow = Program::of_command(&command, "name").with_limit(Duration::from_millis(50));
+        let slow = SecretProgram::of_command(&command, "name").with_limit(Duration::from_millis(50));
         assert_eq!(slow.run(&machine.around()).unwrap_err().to_string(), "`sh` did not answer within 0 s");
     }
 }

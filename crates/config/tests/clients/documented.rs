@@ -6,7 +6,7 @@ use std::path::Path;
 
 use proptest::prelude::*;
 use serde_json::{Map, Value, json};
-use wharf_config::clients::{Client, Imported, NoteSeverity, import};
+use wharf_config::clients::{Client, ImportedServer, NoteSeverity, import};
 use wharf_config::tree::Unreadable;
 
 use crate::round_trip::{check_kept, there_and_back};
@@ -43,7 +43,7 @@ fn documented_examples_are_carried_over() {
 #[test]
 fn documented_examples_go_back() {
     for (client, file) in FILES {
-        let carried = from_file(client, file).into_iter().filter(Imported::is_carried);
+        let carried = from_file(client, file).into_iter().filter(ImportedServer::is_carried);
         let servers: Vec<_> = carried.map(|server| (server.id, server.entry)).collect();
         assert!(!servers.is_empty(), "{file}");
         for other in Client::ALL {
@@ -139,11 +139,11 @@ fn of_what_stands_twice_the_last_counts() {
     assert_eq!(imported[0].notes[0].text, "hides another of that name at 1:17");
 }
 
-fn read(client: Client, text: &str) -> Result<Vec<Imported>, Unreadable> {
+fn read(client: Client, text: &str) -> Result<Vec<ImportedServer>, Unreadable> {
     import(client, text, Path::new("file.json"), Path::new(PROJECT))
 }
 
-fn from_file(client: Client, file: &str) -> Vec<Imported> {
+fn from_file(client: Client, file: &str) -> Vec<ImportedServer> {
     let imported = import(client, &fixture(file), Path::new(file), Path::new(PROJECT));
     imported.unwrap_or_else(|error| panic!("{file}:{}: {error}", error.at))
 }
@@ -154,8 +154,8 @@ fn fixture(file: &str) -> String {
 }
 
 /// Servers by id, each with its entry and, as `severity: text | fix`, its notes.
-fn summary(imported: &[Imported]) -> Value {
-    let server = |server: &Imported| {
+fn summary(imported: &[ImportedServer]) -> Value {
+    let server = |server: &ImportedServer| {
         let notes = server.notes.iter().map(|note| {
             let severity = match note.severity {
                 NoteSeverity::Hint => "hint",

@@ -4,7 +4,7 @@ use std::path::Path;
 
 use proptest::prelude::*;
 use serde_json::{Map, Value, json};
-use wharf_config::clients::{Client, Imported, Note, export, import};
+use wharf_config::clients::{Client, ImportedServer, Note, export, import};
 
 type Entry = Map<String, Value>;
 
@@ -111,7 +111,7 @@ proptest! {
 }
 
 /// Writes servers for a client, and reads what was written.
-pub fn there_and_back(client: Client, servers: &[(String, Entry)]) -> (Vec<Imported>, Vec<Note>) {
+pub fn there_and_back(client: Client, servers: &[(String, Entry)]) -> (Vec<ImportedServer>, Vec<Note>) {
     let exported = export(client, servers);
     let back = import(client, &exported.text, Path::new("file"), Path::new("/project"));
     let back = back.unwrap_or_else(|error| panic!("{client:?} {}: {error}\n{}", error.at, exported.text));
@@ -120,7 +120,7 @@ pub fn there_and_back(client: Client, servers: &[(String, Entry)]) -> (Vec<Impor
 }
 
 /// Checks that whatever did not come back as it was is spoken of.
-pub fn check_kept(servers: &[(String, Entry)], back: &[Imported], notes: &[Note]) {
+pub fn check_kept(servers: &[(String, Entry)], back: &[ImportedServer], notes: &[Note]) {
     let spoken_of = |name: &str| notes.iter().any(|note| note.text.contains(&format!("`{name}`")));
     for (id, entry) in servers {
         let Some(server) = back.iter().find(|server| server.id == *id) else {

@@ -1,7 +1,7 @@
 //! What an entry may say, and what is said about one that is wrong.
 
-use wharf_config::Referred;
-use wharf_spec::{Assertion, AuthSettings, Dpop, EnvValue, Grant, HttpForm, Secret, ServerSpec};
+use wharf_config::ReferenceTarget;
+use wharf_spec::{AssertionSource, AuthSettings, Dpop, EnvValue, Grant, HttpForm, Secret, ServerSpec};
 
 use crate::support::{World, told};
 
@@ -175,8 +175,8 @@ fn what_a_login_refers_to_is_named() {
     let config = world.load();
     let references = config.server("x").unwrap().described.as_ref().unwrap().references();
     let found: Vec<_> = references.into_iter().map(|reference| reference.to).collect();
-    let id = Referred::Variable { name: "ID".to_owned(), has_default: false };
-    assert_eq!(found, [id, Referred::Secret("pass".to_owned())]);
+    let id = ReferenceTarget::Variable { name: "ID".to_owned(), has_default: false };
+    assert_eq!(found, [id, ReferenceTarget::Secret("pass".to_owned())]);
 }
 
 #[track_caller]
@@ -215,7 +215,7 @@ fn a_login_is_resolved_to_what_it_needs() {
         login.grant = Grant::ClientKey { key: secret("hush"), algorithm: Some("RS256".to_owned()) };
     });
     check_login(r#"{"grant": "workload", "assertion_file": "/run/token"}"#, |login| {
-        login.grant = Grant::Workload { assertion: Assertion::File("/run/token".into()) };
+        login.grant = Grant::Workload { assertion: AssertionSource::File("/run/token".into()) };
     });
     let enterprise = r#"{"grant": "enterprise", "idp_token_url": "https://i/", "idp_client_id": "c", "id_token": "t"}"#;
     check_login(enterprise, |login| {
@@ -223,7 +223,7 @@ fn a_login_is_resolved_to_what_it_needs() {
             token_url: "https://i/".to_owned(),
             client_id: "c".to_owned(),
             client_secret: None,
-            id_token: Assertion::Given(secret("t")),
+            id_token: AssertionSource::Given(secret("t")),
         };
     });
 }

@@ -4,7 +4,7 @@ use std::os::unix::fs::{PermissionsExt as _, symlink};
 use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
-use wharf_config::{Approvable, Approval, ApprovalKey, Approvals};
+use wharf_config::{Approval, ApprovalKey, ApprovalStore, ApprovalSubject};
 use wharf_spec::{LaunchRefusal, ServerSpec, StdioSpec};
 
 use crate::support::{World, told};
@@ -24,8 +24,8 @@ fn approve(world: &World, name: &str) {
     let config = world.load();
     let server = config.server(name).unwrap();
     let key = ApprovalKey::of(&world.places.project, &server.place.file, name);
-    let what = Approvable::of(server.described.as_ref().unwrap(), &world.around);
-    Approvals::at(&world.places.approvals).approve(&key, &what, SystemTime::now()).unwrap();
+    let what = ApprovalSubject::of(server.described.as_ref().unwrap(), &world.around);
+    ApprovalStore::at(&world.places.approvals).approve(&key, &what, SystemTime::now()).unwrap();
 }
 
 fn executable(path: &Path) {
@@ -148,7 +148,7 @@ fn what_has_changed_since_it_was_approved_is_not_started() {
             symlink(world.path("home"), world.path("project/data")).unwrap();
         }),
         ("revoked", |world| {
-            Approvals::at(&world.places.approvals).revoke_where(&world.places.project, None).map(drop).unwrap();
+            ApprovalStore::at(&world.places.approvals).revoke_where(&world.places.project, None).map(drop).unwrap();
         }),
         ("damaged approvals", |world| std::fs::write(&world.places.approvals, "{").unwrap()),
     ];

@@ -12,7 +12,7 @@ use serde_json::{Value, json};
 use tempfile::TempDir;
 use wharf_config::edit::{ConfigFile, EditError, set_server, set_setting};
 use wharf_spec::ServerName;
-use wharf_store::{LockError, SaveError};
+use wharf_store::{DocumentSaveError, LockError};
 
 use crate::page::{TEXT, whole, writer};
 use crate::{Row, Tally};
@@ -51,7 +51,7 @@ fn kill_one(folder: &Path, path: &Path, kill: usize) -> Tally {
     }
     let next = ConfigFile::of_user(path).with_patience(PATIENCE);
     match next.edit(|text| set_setting(text, &["kills"], &json!(kill))) {
-        Err(EditError::Store(SaveError::Locked(LockError::Held { .. }))) => tally.held_up += 1,
+        Err(EditError::Store(DocumentSaveError::Locked(LockError::Held { .. }))) => tally.held_up += 1,
         outcome => drop(outcome.unwrap()),
     }
     tally.left += beside(folder);

@@ -8,7 +8,7 @@ use axum::http::{HeaderName, StatusCode, header};
 use axum::response::{IntoResponse as _, Response};
 use serde::Deserialize;
 
-use super::feed::{Beginning, Feed};
+use super::feed::{Beginning, EventFeed};
 use super::reader::Reader;
 use crate::message::{
     HEADER_MISMATCH, INVALID_REQUEST, METHOD_NOT_FOUND, MISSING_CAPABILITY, PARSE_ERROR, UNSUPPORTED_VERSION,
@@ -18,7 +18,7 @@ use crate::message::{
 const PATIENCE: Duration = Duration::from_millis(500);
 
 /// Waits for the start of a feed, up to a time limit.
-pub async fn beginning(feed: &Arc<Feed>) -> Beginning {
+pub async fn beginning(feed: &Arc<EventFeed>) -> Beginning {
     tokio::time::timeout(PATIENCE, feed.beginning()).await.unwrap_or(Beginning::More)
 }
 

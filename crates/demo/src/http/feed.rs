@@ -19,7 +19,7 @@ const MOST_MESSAGES: usize = 512;
 const MOST_BYTES: usize = 4 * 1024 * 1024;
 
 #[derive(Default)]
-pub struct Feed {
+pub struct EventFeed {
     state: Mutex<State>,
 }
 
@@ -39,7 +39,7 @@ struct State {
 
 /// Position of a reader in a feed.
 #[derive(Debug)]
-pub struct Bookmark {
+pub struct FeedPosition {
     reader: u64,
     /// Number of the last message read.
     pub read: u64,
@@ -56,7 +56,7 @@ pub enum Beginning {
     More,
 }
 
-impl Feed {
+impl EventFeed {
     /// Adds a message. Returns false if the feed has ended.
     pub fn push(&self, message: &Value) -> bool {
         locked(&self.state).push(message)
@@ -92,20 +92,20 @@ impl Feed {
     }
 
     /// Creates a reader that continues after the last one and replaces it.
-    pub fn open(&self) -> Bookmark {
+    pub fn open(&self) -> FeedPosition {
         let mut state = locked(&self.state);
         let seen = state.seen;
         state.replace_reader(seen)
     }
 
     /// Creates a reader that continues after message `read`, if all later messages are buffered.
-    pub fn reopen(&self, read: u64) -> Option<Bookmark> {
+    pub fn reopen(&self, read: u64) -> Option<FeedPosition> {
         let mut state = locked(&self.state);
         (state.dropped..=state.last()).contains(&read).then(|| state.replace_reader(read))
     }
 
     /// Polls for the next message of a reader. `None` at the end.
-    pub fn poll_next(&self, bookmark: &mut Bookmark, context: &mut Context<'_>) -> Poll<Option<String>> {
+    pub fn poll_next(&self, bookmark: &mut FeedPosition, context: &mut Context<'_>) -> Poll<Option<String>> {
         let mut state = locked(&self.state);
         if bookmark.reader != state.readers || bookmark.read < state.dropped {
             return Poll::Ready(None);
@@ -145,10 +145,10 @@ impl State {
         self.dropped + self.kept.len() as u64
     }
 
-    fn replace_reader(&mut self, read: u64) -> Bookmark {
+    fn replace_reader(&mut self, read: u64) -> FeedPosition {
         self.readers += 1;
         self.wake();
-        Bookmark { reader: self.readers, read }
+        FeedPosition { reader: self.readers, read }
     }
 
     fn wake(&mut self) {
@@ -164,7 +164,7 @@ impl State {
 }
 
 /// Drops messages sent after the end.
-impl Outbox for Feed {
+impl Outbox for EventFeed {
     fn send(&self, message: Value) {
         self.push(&message);
     }
@@ -176,10 +176,10 @@ mod tests {
 
     use serde_json::json;
 
-    use super::{Bookmark, Feed, MOST_BYTES, MOST_MESSAGES};
+    use super::{EventFeed, FeedPosition, MOST_BYTES, MOST_MESSAGES};
 
     /// Returns the next message of a reader, `-` if there is none yet, or `.` at the end.
-    fn next(feed: &Feed, bookmark: &mut Bookmark) -> String {
+    fn next(feed: &EventFeed, bookmark: &mut FeedPosition) -> String {
         match feed.poll_next(bookmark, &mut Context::from_waker(Waker::noop())) {
             Poll::Ready(Some(text)) => text,
             Poll::Ready(None) => ".".to_owned(),
@@ -189,7 +189,7 @@ mod tests {
 
     #[test]
     fn a_reader_goes_on_where_the_last_one_was_or_where_it_says() {
-        let feed = Feed::default();
+        let feed = EventFeed::default();
         for number in 1..=3 {
             feed.push(&json!(number));
         }
@@ -207,7 +207,7 @@ mod tests {
 
     #[test]
     fn only_so_much_is_kept() {
-        let feed = Feed::default();
+        let feed = EventFeed::default();
         let mut slow = feed.open();
         for number in 0..=MOST_MESSAGES {
             feed.push(&json!(number));

@@ -4,20 +4,20 @@ use std::sync::Arc;
 
 use serde_json::Value;
 
-use super::feed::Feed;
+use super::feed::EventFeed;
 use crate::message::Outbox;
 
 /// Sends the messages of one POST. The feed ends with the reply, or when the last outbox is dropped.
 pub struct CallOutbox {
-    feed: Arc<Feed>,
+    feed: Arc<EventFeed>,
     /// Stream of the request's session.
-    session: Option<Arc<Feed>>,
+    session: Option<Arc<EventFeed>>,
 }
 
 impl CallOutbox {
     /// Creates the outbox and its feed.
-    pub fn open(session: Option<Arc<Feed>>) -> (Arc<Feed>, Arc<dyn Outbox>) {
-        let feed = Arc::<Feed>::default();
+    pub fn open(session: Option<Arc<EventFeed>>) -> (Arc<EventFeed>, Arc<dyn Outbox>) {
+        let feed = Arc::<EventFeed>::default();
         (Arc::clone(&feed), Arc::new(Self { feed, session }))
     }
 }

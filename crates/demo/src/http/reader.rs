@@ -11,15 +11,15 @@ use axum::body::Bytes;
 use http_body::{Body, Frame};
 use tokio::time::{Instant, Sleep, sleep};
 
-use super::feed::{Bookmark, Feed};
+use super::feed::{EventFeed, FeedPosition};
 
 /// Idle time after which a comment keeps the stream alive.
 const SILENCE: Duration = Duration::from_secs(15);
 
 /// Reads a feed for one response.
 pub struct Reader {
-    feed: Arc<Feed>,
-    bookmark: Bookmark,
+    feed: Arc<EventFeed>,
+    bookmark: FeedPosition,
     /// Prefix of the event ids, if events have ids.
     stream: Option<u64>,
     /// Text before the first message.
@@ -31,7 +31,7 @@ pub struct Reader {
 
 impl Reader {
     /// Creates a reader of `feed`. `hold` is dropped when the response is over or the client disconnects.
-    pub fn new(feed: Arc<Feed>, bookmark: Bookmark, hold: impl Any + Send) -> Self {
+    pub fn new(feed: Arc<EventFeed>, bookmark: FeedPosition, hold: impl Any + Send) -> Self {
         let silence = Box::pin(sleep(SILENCE));
         Self { feed, bookmark, stream: None, opening: None, silence, _hold: Box::new(hold) }
     }
@@ -106,7 +106,7 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn a_silent_stream_shows_that_it_is_alive() {
-        let feed = Arc::<Feed>::default();
+        let feed = Arc::<EventFeed>::default();
         let mut reader = Reader::new(Arc::clone(&feed), feed.open(), ()).numbered(7).primed();
         assert_eq!(next(&mut reader).await.unwrap(), "id: 7-0\ndata: \n\n");
         for _ in 0..2 {

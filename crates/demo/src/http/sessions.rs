@@ -5,7 +5,7 @@ use std::io;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 
-use super::feed::{Bookmark, Feed};
+use super::feed::{EventFeed, FeedPosition};
 use super::turn_tides;
 use crate::message::locked;
 use crate::server::DemoServer;
@@ -21,7 +21,7 @@ pub const OWN_STREAM: u64 = 0;
 
 /// The sessions, least recently used first.
 #[derive(Default)]
-pub struct Sessions {
+pub struct SessionTable {
     all: Mutex<Vec<Arc<Session>>>,
 }
 
@@ -29,12 +29,12 @@ pub struct Session {
     pub id: String,
     pub server: Arc<DemoServer>,
     /// Stream for messages that belong to no request.
-    pub own: Arc<Feed>,
-    streams: Mutex<VecDeque<(u64, Arc<Feed>)>>,
+    pub own: Arc<EventFeed>,
+    streams: Mutex<VecDeque<(u64, Arc<EventFeed>)>>,
     last_stream: AtomicU64,
 }
 
-impl Sessions {
+impl SessionTable {
     /// Adds a session.
     pub fn add(&self, session: &Arc<Session>) {
         let mut all = locked(&self.all);
@@ -69,14 +69,14 @@ impl Session {
     ///
     /// Fails if no random id or no thread can be created.
     pub fn new(server: DemoServer) -> io::Result<Self> {
-        let (server, own) = (Arc::new(server), Arc::<Feed>::default());
+        let (server, own) = (Arc::new(server), Arc::<EventFeed>::default());
         turn_tides(&server, Arc::clone(&own) as _)?;
         let (streams, last_stream) = (Mutex::default(), AtomicU64::new(OWN_STREAM));
         Ok(Self { id: fresh_id()?, server, own, streams, last_stream })
     }
 
     /// Stores a request's stream and returns its number.
-    pub fn keep(&self, feed: &Arc<Feed>) -> u64 {
+    pub fn keep(&self, feed: &Arc<EventFeed>) -> u64 {
         let number = self.last_stream.fetch_add(1, Ordering::Relaxed) + 1;
         let mut streams = locked(&self.streams);
         if streams.len() >= MOST_STREAMS {
@@ -87,7 +87,7 @@ impl Session {
     }
 
     /// Resumes the stream after the event `last`, if all later events are buffered.
-    pub fn resume(&self, last: &str) -> Option<(u64, Arc<Feed>, Bookmark)> {
+    pub fn resume(&self, last: &str) -> Option<(u64, Arc<EventFeed>, FeedPosition)> {
         let (stream, read) = last.split_once('-')?;
         let (stream, read) = (stream.parse().ok()?, read.parse().ok()?);
         let feed = if stream == OWN_STREAM { Arc::clone(&self.own) } else { self.stream(stream)? };
@@ -95,7 +95,7 @@ impl Session {
         Some((stream, feed, bookmark))
     }
 
-    fn stream(&self, number: u64) -> Option<Arc<Feed>> {
+    fn stream(&self, number: u64) -> Option<Arc<EventFeed>> {
         let streams = locked(&self.streams);
         streams.iter().find(|(kept, _)| *kept == number).map(|(_, feed)| Arc::clone(feed))
     }
@@ -127,7 +127,7 @@ mod tests {
 
     #[test]
     fn the_least_recently_used_session_gives_way() {
-        let sessions = Sessions::default();
+        let sessions = SessionTable::default();
         let made: Vec<_> = (0..=MOST_SESSIONS).map(|_| session()).collect();
         for session in &made[..MOST_SESSIONS] {
             sessions.add(session);
@@ -144,7 +144,7 @@ mod tests {
     #[test]
     fn only_streams_that_are_kept_are_taken_up() {
         let session = session();
-        let feeds: Vec<_> = (0..=MOST_STREAMS).map(|_| Arc::<Feed>::default()).collect();
+        let feeds: Vec<_> = (0..=MOST_STREAMS).map(|_| Arc::<EventFeed>::default()).collect();
         let numbers: Vec<_> = feeds.iter().map(|feed| session.keep(feed)).collect();
         let is_kept = |stream: u64| session.resume(&format!("{stream}-0")).is_some();
         assert!(is_kept(OWN_STREAM) && !is_kept(numbers[0]) && is_kept(numbers[1]));

@@ -37,7 +37,7 @@ pub async fn receive(
     let permit = site.admit_exchange()?;
     let (feed, out) = CallOutbox::open(None);
     // If the client disconnects before the reply, this future is dropped, which cancels the call.
-    let attendance = Attendance(Arc::new(server));
+    let attendance = CancelOnDisconnect(Arc::new(server));
     attendance.0.handle_incoming(incoming, &out);
     drop(out);
     Ok(match answer::beginning(&feed).await {
@@ -57,9 +57,9 @@ fn check(server: &DemoServer, headers: &HeaderMap, request: &Request) -> Result<
 }
 
 /// Cancels the call on drop.
-struct Attendance(Arc<DemoServer>);
+struct CancelOnDisconnect(Arc<DemoServer>);
 
-impl Drop for Attendance {
+impl Drop for CancelOnDisconnect {
     fn drop(&mut self) {
         self.0.withdraw();
     }

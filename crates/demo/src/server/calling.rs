@@ -6,7 +6,7 @@ use std::sync::Arc;
 use serde_json::{Value, json};
 
 use super::DemoServer;
-use crate::alarm::Alarm;
+use crate::alarm::CallSignal;
 use crate::elicitation::{PAPERS_IN_ORDER, harbour_page, page_is_done};
 use crate::envelope::Envelope;
 use crate::message::{INTERNAL_ERROR, Outbox, Request, RpcError, URL_ELICITATION_REQUIRED, locked, result_reply};
@@ -101,14 +101,14 @@ impl DemoServer {
     pub(super) fn start(
         &self,
         exchange: Exchange<'_>,
-        work: impl FnOnce(&Arc<Alarm>) -> Option<Value> + Send + 'static,
+        work: impl FnOnce(&Arc<CallSignal>) -> Option<Value> + Send + 'static,
     ) -> Result<Option<Value>, RpcError> {
         let started = self.calls.start(&exchange.request.id, exchange.out, work);
         started.map(|()| None).map_err(|reason| RpcError::new(INTERNAL_ERROR, reason))
     }
 
     /// Returns a constructor of the line to the client, which needs the alarm.
-    fn line(&self, exchange: Exchange<'_>) -> impl FnOnce(&Arc<Alarm>) -> Line + Send + 'static {
+    fn line(&self, exchange: Exchange<'_>) -> impl FnOnce(&Arc<CallSignal>) -> Line + Send + 'static {
         let Exchange { request, revision, out } = exchange;
         let (capabilities, out) = (self.capabilities_of_client(request, revision), Arc::clone(out));
         let progress = Progress::wanted(&request.params, revision);

@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use super::{DemoServer, Options};
-use crate::alarm::Alarm;
+use crate::alarm::CallSignal;
 use crate::calls::Calls;
 use crate::logging::Logging;
 use crate::negotiation::Negotiation;
@@ -16,7 +16,7 @@ pub type Mirrored = Vec<(String, String)>;
 
 /// State shared by all servers of one process.
 #[derive(Clone)]
-pub struct Nature {
+pub struct ProcessState {
     pub name: String,
     /// Names of the environment variables, sorted.
     pub environment: Arc<[String]>,
@@ -36,7 +36,7 @@ impl DemoServer {
             None => None,
             Some(text) => Some(Revision::parse(text).ok_or_else(|| unknown_revision(text))?),
         };
-        let nature = Nature {
+        let nature = ProcessState {
             name: options.name,
             environment: environment.into(),
             calls_left: Arc::new(Mutex::new(options.crash_after)),
@@ -65,7 +65,7 @@ impl DemoServer {
     }
 
     /// Creates a server with separate state except for `nature`.
-    fn with(nature: Nature, negotiation: Negotiation) -> Self {
+    fn with(nature: ProcessState, negotiation: Negotiation) -> Self {
         Self {
             connection: fresh_connection(),
             nature,
@@ -79,7 +79,7 @@ impl DemoServer {
             subscriptions: Arc::default(),
             logging: Logging::default(),
             port: Arc::default(),
-            closing: Alarm::default(),
+            closing: CallSignal::default(),
         }
     }
 }

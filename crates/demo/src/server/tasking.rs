@@ -12,7 +12,7 @@ use crate::message::{INTERNAL_ERROR, METHOD_NOT_FOUND, Request, RpcError, result
 use crate::pages::page;
 use crate::revision::Revision;
 use crate::talk::Progress;
-use crate::tasks::{self, Crew, Play, wire};
+use crate::tasks::{self, Play, TaskServices, wire};
 use crate::tools::TaskSupport;
 
 impl DemoServer {
@@ -45,7 +45,7 @@ impl DemoServer {
         let Exchange { request, revision, out } = exchange;
         let envelope = self.envelope(revision);
         let lasting = out.aside().unwrap_or_else(|| Arc::clone(out));
-        let crew = Crew {
+        let crew = TaskServices {
             envelope: envelope.clone(),
             capabilities: self.capabilities_of_client(request, revision),
             questions: Arc::clone(&self.questions),

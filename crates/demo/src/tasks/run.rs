@@ -8,26 +8,26 @@ use super::wire::{self, RELATED_TASK_KEY};
 use super::{Phase, Play, Task};
 use crate::envelope::Envelope;
 use crate::message::Outbox;
-use crate::questions::{Question, Questions};
+use crate::questions::{PendingQuestions, Question};
 use crate::revision::Revision;
-use crate::subscriptions::Subscriptions;
+use crate::subscriptions::DemoSubscriptions;
 use crate::talk::{Progress, Stop, Talk, Wait, check_needs, result_of};
 use crate::tools::failure;
 
 /// Parts of the server that a task needs.
-pub struct Crew {
+pub struct TaskServices {
     pub envelope: Envelope,
     /// Client capabilities, as declared when the task started.
     pub capabilities: Value,
-    pub questions: Arc<Questions>,
-    pub subscriptions: Arc<Subscriptions>,
+    pub questions: Arc<PendingQuestions>,
+    pub subscriptions: Arc<DemoSubscriptions>,
     pub progress: Option<Progress>,
     /// Outbox of the call. Weak, because a task must not keep it open.
     pub out: Weak<dyn Outbox>,
 }
 
 /// Runs a task to its end.
-pub fn carry_out(play: Play, crew: Crew, task: Arc<Task>) {
+pub fn carry_out(play: Play, crew: TaskServices, task: Arc<Task>) {
     let mut talk = TaskTalk { crew, task };
     let end = match play(&mut talk) {
         Ok(result) => Phase::Completed(talk.crew.envelope.complete(result)),
@@ -43,7 +43,7 @@ pub fn carry_out(play: Play, crew: Crew, task: Arc<Task>) {
 }
 
 struct TaskTalk {
-    crew: Crew,
+    crew: TaskServices,
     task: Arc<Task>,
 }
 

@@ -4,10 +4,10 @@ use std::cell::Cell;
 
 use serde_json::{Map, Value, json};
 
-use super::{Harness, MODERN, modern_meta};
+use super::{DemoServerHarness, MODERN, modern_meta};
 
 pub struct Client {
-    pub harness: Harness,
+    pub harness: DemoServerHarness,
     pub revision: &'static str,
     capabilities: Value,
     last_id: Cell<u64>,
@@ -15,7 +15,7 @@ pub struct Client {
 
 impl Client {
     pub fn new(revision: &'static str, capabilities: Value) -> Self {
-        let client = Self { harness: Harness::new(None), revision, capabilities, last_id: Cell::new(0) };
+        let client = Self { harness: DemoServerHarness::new(None), revision, capabilities, last_id: Cell::new(0) };
         if revision != MODERN {
             let params = json!({"protocolVersion": revision, "capabilities": client.capabilities});
             client.request("initialize", params);

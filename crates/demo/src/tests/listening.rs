@@ -208,7 +208,7 @@ fn each_revision_declares_what_it_has() {
         let introduction = if client.is_modern() {
             client.request("server/discover", json!({}))["result"].take()
         } else {
-            let harness = super::Harness::new(None);
+            let harness = super::DemoServerHarness::new(None);
             harness.request("initialize", json!({"protocolVersion": revision}))["result"].take()
         };
         let capabilities = &introduction["capabilities"];

@@ -6,7 +6,7 @@
 use std::path::{Path, PathBuf};
 
 use sha2::{Digest as _, Sha256};
-use wharf_store::{Document, LoadError, Privacy, SaveError, UpdateError};
+use wharf_store::{Document, DocumentLoadError, DocumentPrivacy, DocumentSaveError, DocumentUpdateError};
 
 const KEY_BYTES: usize = 32;
 /// Block size of SHA-256, to which HMAC pads its key (RFC 2104).
@@ -17,11 +17,11 @@ pub(crate) struct AuditKey([u8; KEY_BYTES]);
 
 /// Errors of reading or creating the key.
 #[derive(Debug, thiserror::Error)]
-pub(crate) enum KeyError {
+pub(crate) enum AuditKeyError {
     #[error(transparent)]
-    Load(#[from] LoadError),
+    Load(#[from] DocumentLoadError),
     #[error(transparent)]
-    Save(#[from] SaveError),
+    Save(#[from] DocumentSaveError),
     #[error("no random numbers for the key of the audit log: {0}")]
     Random(getrandom::Error),
     #[error("{} does not hold 64 hexadecimal digits: remove it, and a new key is made", .0.display())]
@@ -31,18 +31,18 @@ pub(crate) enum KeyError {
 impl AuditKey {
     /// Reads the key, creating it if it does not exist. If several processes create one at once, all of them use the
     /// first.
-    pub fn open(path: &Path) -> Result<Self, KeyError> {
-        let document = Document::at(path, Privacy::Private).with_limit(1024);
+    pub fn open(path: &Path) -> Result<Self, AuditKeyError> {
+        let document = Document::at(path, DocumentPrivacy::Private).with_limit(1024);
         document
             .update(|old| match old {
                 Some(_) => Ok(None),
-                None => random().map(Some).map_err(KeyError::Random),
+                None => random().map(Some).map_err(AuditKeyError::Random),
             })
             .map_err(|error| match error {
-                UpdateError::Edit(error) => error,
-                UpdateError::Save(error) => error.into(),
+                DocumentUpdateError::Edit(error) => error,
+                DocumentUpdateError::Save(error) => error.into(),
             })?;
-        let malformed = || KeyError::Malformed(path.to_owned());
+        let malformed = || AuditKeyError::Malformed(path.to_owned());
         let text = document.load()?.ok_or_else(malformed)?.bytes;
         decode(text.trim_ascii_end()).map(Self).ok_or_else(malformed)
     }
@@ -101,6 +101,6 @@ mod tests {
         assert_ne!(digest(&one), digest(&two));
         assert_eq!(std::fs::metadata(&one).unwrap().permissions().mode() & 0o777, 0o600);
         std::fs::write(&one, "short").unwrap();
-        assert!(matches!(AuditKey::open(&one), Err(KeyError::Malformed(_))));
+        assert!(matches!(AuditKey::open(&one), Err(AuditKeyError::Malformed(_))));
     }
 }

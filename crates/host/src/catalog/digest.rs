@@ -1,7 +1,7 @@
 //! Fingerprints of tool definitions, which reveal any change.
 
 use sha2::{Digest, Sha256};
-use wharf_json::{Bounds, Raw};
+use wharf_json::{JsonLimits, RawJson};
 use wharf_tools::Fingerprint;
 use wharf_wire::ToolDefinition;
 
@@ -15,10 +15,10 @@ pub fn fingerprint(definition: &ToolDefinition) -> Fingerprint {
     Fingerprint(digest(&definition.raw))
 }
 
-fn digest(definition: &Raw) -> [u8; 32] {
+fn digest(definition: &RawJson) -> [u8; 32] {
     let mut hasher = Sha256::new();
     // The definition met the size limits when it was listed; only the recursion depth is limited here.
-    match Tree::parse(definition, &Bounds { depth: 256, nodes: usize::MAX }) {
+    match Tree::parse(definition, &JsonLimits { depth: 256, nodes: usize::MAX }) {
         Ok(Tree::Object(mut members)) => {
             members.retain(|(key, _)| key != "_meta");
             object(&mut hasher, &members);
@@ -70,7 +70,7 @@ mod tests {
     use super::*;
 
     fn of(text: &str) -> [u8; 32] {
-        digest(&Raw::parse(text.to_owned()).unwrap())
+        digest(&RawJson::parse(text.to_owned()).unwrap())
     }
 
     #[test]
@@ -127,7 +127,7 @@ mod tests {
             r#"{"a":"\ud800"}"#,
             r#"{"a":"\ud801"}"#,
         ];
-        let digests: HashSet<_> = texts.iter().map(|text| digest(&Raw::known(*text))).collect();
+        let digests: HashSet<_> = texts.iter().map(|text| digest(&RawJson::known(*text))).collect();
         assert_eq!(digests.len(), texts.len());
     }
 }

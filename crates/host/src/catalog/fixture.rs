@@ -2,14 +2,14 @@
 
 use std::sync::Arc;
 
-use wharf_json::{Bounds, Raw};
+use wharf_json::{JsonLimits, RawJson};
 use wharf_spec::ServerName;
 use wharf_wire::{ToolDefinition, View};
 
-use super::{Filter, Listed, NameStyle, Section, SectionParts};
+use super::{Filter, Listed, NameStyle, Section, SectionInput};
 
 pub(super) fn tool(text: &str) -> ToolDefinition {
-    ToolDefinition::view(Raw::parse(text.to_owned()).unwrap(), &Bounds::default()).unwrap()
+    ToolDefinition::view(RawJson::parse(text.to_owned()).unwrap(), &JsonLimits::default()).unwrap()
 }
 
 /// Creates tools that have the given names and accept any object.
@@ -21,5 +21,5 @@ pub(super) fn listed(names: &[&str]) -> Listed {
 pub(super) fn section(server: &str, tools: &[&str]) -> Arc<Section> {
     let server = &ServerName::new(server).unwrap();
     let (style, filter, listed) = (NameStyle::default(), &Filter::default(), listed(tools));
-    Arc::new(Section::build(SectionParts { server, style, filter, trust: false, inspector: None, listed }))
+    Arc::new(Section::build(SectionInput { server, style, filter, trust: false, inspector: None, listed }))
 }

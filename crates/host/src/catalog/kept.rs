@@ -7,21 +7,21 @@ use std::time::{Duration, SystemTime};
 use bytes::Bytes;
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
-use wharf_json::{Bounds, NotJson, Raw};
+use wharf_json::{JsonLimits, NotJson, RawJson};
 use wharf_wire::View;
 
-use super::listed::{Freshness, ListName, Listed};
+use super::listed::{ListFreshness, ListName, Listed};
 
 /// Schema version of the document.
 const SCHEMA: u64 = 1;
 /// Maximum bytes of a document.
 const LARGEST: usize = 8 * 1024 * 1024;
 /// Bounds of a whole document. Its items have their own bounds as well.
-const BOUNDS: Bounds = Bounds { depth: 128, nodes: 4_000_000 };
+const BOUNDS: JsonLimits = JsonLimits { depth: 128, nodes: 4_000_000 };
 
 /// Errors of writing or reading a cached catalog.
 #[derive(Debug, thiserror::Error)]
-pub enum KeptError {
+pub enum CatalogCacheError {
     /// The document has more than 8 MiB.
     #[error("the kept catalog has {0} bytes, more than {LARGEST}")]
     TooLarge(usize),
@@ -45,7 +45,7 @@ pub enum KeptError {
 /// # Errors
 ///
 /// Returns an error if the lists are not valid JSON or the document would be too large.
-pub fn keep(listed: &Listed, identity: &str, at: SystemTime) -> Result<Raw, KeptError> {
+pub fn keep(listed: &Listed, identity: &str, at: SystemTime) -> Result<RawJson, CatalogCacheError> {
     #[derive(Serialize)]
     struct Document<'a> {
         schema: u64,
@@ -53,10 +53,10 @@ pub fn keep(listed: &Listed, identity: &str, at: SystemTime) -> Result<Raw, Kept
         at: u64,
         #[serde(skip_serializing_if = "Option::is_none")]
         instructions: Option<&'a str>,
-        tools: Vec<&'a Raw>,
-        resources: Vec<&'a Raw>,
-        templates: Vec<&'a Raw>,
-        prompts: Vec<&'a Raw>,
+        tools: Vec<&'a RawJson>,
+        resources: Vec<&'a RawJson>,
+        templates: Vec<&'a RawJson>,
+        prompts: Vec<&'a RawJson>,
         #[serde(skip_serializing_if = "<[ListName]>::is_empty")]
         unasked: &'a [ListName],
     }
@@ -72,8 +72,8 @@ pub fn keep(listed: &Listed, identity: &str, at: SystemTime) -> Result<Raw, Kept
         prompts: listed.prompts.iter().map(|prompt| &prompt.raw).collect(),
         unasked: &listed.unasked,
     };
-    let text = Raw::of(&document).map_err(KeptError::Unwritable)?;
-    if text.as_bytes().len() > LARGEST { Err(KeptError::TooLarge(text.as_bytes().len())) } else { Ok(text) }
+    let text = RawJson::of(&document).map_err(CatalogCacheError::Unwritable)?;
+    if text.as_bytes().len() > LARGEST { Err(CatalogCacheError::TooLarge(text.as_bytes().len())) } else { Ok(text) }
 }
 
 /// Reads the document of a server with this identity. The result shares the document's memory.
@@ -81,7 +81,7 @@ pub fn keep(listed: &Listed, identity: &str, at: SystemTime) -> Result<Raw, Kept
 /// # Errors
 ///
 /// Any error invalidates the whole document: the server is listed again.
-pub fn recall(document: impl Into<Bytes>, identity: &str) -> Result<Listed, KeptError> {
+pub fn recall(document: impl Into<Bytes>, identity: &str) -> Result<Listed, CatalogCacheError> {
     #[derive(Deserialize)]
     struct Document<'a> {
         #[serde(borrow)]
@@ -102,7 +102,7 @@ pub fn recall(document: impl Into<Bytes>, identity: &str) -> Result<Listed, Kept
     let raw = checked(document.into())?;
     let document: Document<'_> = raw.decode(&BOUNDS).map_err(damaged)?;
     if document.identity != identity {
-        return Err(KeptError::OtherIdentity);
+        return Err(CatalogCacheError::OtherIdentity);
     }
     Ok(Listed {
         tools: viewed(&raw, &document.tools)?,
@@ -111,34 +111,34 @@ pub fn recall(document: impl Into<Bytes>, identity: &str) -> Result<Listed, Kept
         prompts: viewed(&raw, &document.prompts)?,
         instructions: document.instructions,
         unasked: document.unasked,
-        freshness: Freshness::Kept { at: time(document.at) },
+        freshness: ListFreshness::Kept { at: time(document.at) },
         ..Listed::default()
     })
 }
 
-fn checked(document: Bytes) -> Result<Raw, KeptError> {
+fn checked(document: Bytes) -> Result<RawJson, CatalogCacheError> {
     #[derive(Deserialize)]
     struct Head {
         schema: u64,
     }
     if document.len() > LARGEST {
-        return Err(KeptError::TooLarge(document.len()));
+        return Err(CatalogCacheError::TooLarge(document.len()));
     }
     // The document may have been reformatted over many lines.
-    let raw = Raw::parse(document).map_err(damaged)?;
+    let raw = RawJson::parse(document).map_err(damaged)?;
     match raw.decode(&BOUNDS).map_err(damaged)? {
         Head { schema: SCHEMA } => Ok(raw),
-        Head { schema } => Err(KeptError::OtherSchema(schema)),
+        Head { schema } => Err(CatalogCacheError::OtherSchema(schema)),
     }
 }
 
-fn viewed<T: View>(raw: &Raw, items: &[&RawValue]) -> Result<Vec<T>, KeptError> {
-    let view = |item: &&RawValue| T::view(raw.part(item), &Bounds::default()).map_err(damaged);
+fn viewed<T: View>(raw: &RawJson, items: &[&RawValue]) -> Result<Vec<T>, CatalogCacheError> {
+    let view = |item: &&RawValue| T::view(raw.part(item), &JsonLimits::default()).map_err(damaged);
     items.iter().map(view).collect()
 }
 
-fn damaged(error: impl std::error::Error + Send + Sync + 'static) -> KeptError {
-    KeptError::Damaged(error.into())
+fn damaged(error: impl std::error::Error + Send + Sync + 'static) -> CatalogCacheError {
+    CatalogCacheError::Damaged(error.into())
 }
 
 /// Returns the time, or the Unix epoch if it overflows the clock.
@@ -157,8 +157,8 @@ mod tests {
     const AT: Duration = Duration::from_millis(1_700_000_000_123);
 
     fn sample() -> Listed {
-        let raw = |text: &str| Raw::parse(text.to_owned()).unwrap();
-        let bounds = &Bounds::default();
+        let raw = |text: &str| RawJson::parse(text.to_owned()).unwrap();
+        let bounds = &JsonLimits::default();
         Listed {
             tools: vec![
                 tool(r#"{ "z":12345678901234567890123, "name":"b","inputSchema":{ "x" : 1.0 } }"#),
@@ -172,7 +172,7 @@ mod tests {
         }
     }
 
-    fn document() -> Raw {
+    fn document() -> RawJson {
         keep(&sample(), "me", SystemTime::UNIX_EPOCH + AT).unwrap()
     }
 
@@ -194,7 +194,7 @@ mod tests {
         assert_eq!(raws(&found), raws(&sample()));
         assert_eq!(found.instructions, sample().instructions);
         assert_eq!(found.unasked, [], "where nothing is said, everything was asked for");
-        assert_eq!(found.freshness, Freshness::Kept { at: SystemTime::UNIX_EPOCH + AT });
+        assert_eq!(found.freshness, ListFreshness::Kept { at: SystemTime::UNIX_EPOCH + AT });
         let spread = document().get().replacen(",", ",\n", 40);
         assert!(recalled(spread).unwrap().tools.iter().all(|tool| !tool.raw.get().contains('\n')));
         assert!(document().get().starts_with(r#"{"schema":1,"identity":"me","at":1700000000123,"#));
@@ -226,7 +226,7 @@ mod tests {
         }
         let mut large = listed(&["a"]);
         large.instructions = Some("x".repeat(LARGEST));
-        assert!(matches!(keep(&large, "me", SystemTime::UNIX_EPOCH), Err(KeptError::TooLarge(_))));
+        assert!(matches!(keep(&large, "me", SystemTime::UNIX_EPOCH), Err(CatalogCacheError::TooLarge(_))));
     }
 
     proptest! {

@@ -27,7 +27,7 @@ pub struct Listed {
     /// Lists that have not been requested. They are empty here, regardless of their content at the server.
     pub unasked: Vec<ListName>,
     /// Age of the lists.
-    pub freshness: Freshness,
+    pub freshness: ListFreshness,
 }
 
 /// The lists that a server can have.
@@ -46,7 +46,7 @@ pub enum ListName {
 
 /// Origin of a list.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub enum Freshness {
+pub enum ListFreshness {
     /// Listed by the running server.
     #[default]
     Live,

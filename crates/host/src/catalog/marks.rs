@@ -4,10 +4,10 @@ use std::fmt;
 
 use wharf_spec::ToolId;
 
-/// A warning about a tool. Only [`Mark::Quarantined`] withholds the tool.
+/// A warning about a tool. Only [`ToolWarning::Quarantined`] withholds the tool.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
-pub enum Mark {
+pub enum ToolWarning {
     /// The name is not 1 to 128 characters of `A-Z`, `a-z`, `0-9`, `_`, `.` and `-`. Models use an alias.
     OddName,
     /// The name looks like that of another tool and differs from it.
@@ -17,7 +17,7 @@ pub enum Mark {
     /// A text was too long and has been truncated.
     Shortened,
     /// The schema was replaced by one that accepts any object.
-    SchemaReplaced(SchemaFault),
+    SchemaReplaced(SchemaError),
     /// The schema had alternatives or conditions at the top level, which have been merged into one object.
     SchemaFlattened,
     /// The schema refers to an external or missing schema, which is not fetched; escaped.
@@ -32,7 +32,7 @@ pub enum Mark {
 
 /// Reason for replacing a schema.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum SchemaFault {
+pub enum SchemaError {
     /// The definition has no schema.
     Missing,
     /// The schema is invalid JSON or has a duplicate key.
@@ -49,7 +49,7 @@ pub enum SchemaFault {
     TooCostly,
 }
 
-impl fmt::Display for Mark {
+impl fmt::Display for ToolWarning {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::OddName => f.write_str("it has an odd name"),
@@ -66,7 +66,7 @@ impl fmt::Display for Mark {
     }
 }
 
-impl fmt::Display for SchemaFault {
+impl fmt::Display for SchemaError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
             Self::Missing => "there is none",

@@ -17,7 +17,7 @@ const SPELT: usize = 4;
 
 /// A sanitized text, with the changes made to it.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Neutral<'a> {
+pub struct SanitizedText<'a> {
     /// The text, borrowed if it is unchanged.
     pub text: Cow<'a, str>,
     /// Set if hidden or control characters were escaped.
@@ -30,7 +30,7 @@ pub struct Neutral<'a> {
 ///
 /// Line breaks, tabs and the joiners inside emoji are kept. Other invisible characters are escaped, as in `\u{202e}`.
 /// Longer runs of them, which may encode text, are replaced by their number.
-pub fn neutral(text: &str, limit: usize) -> Neutral<'_> {
+pub fn neutral(text: &str, limit: usize) -> SanitizedText<'_> {
     let kept = &text[..text.floor_char_boundary(limit)];
     let mut shown = visible(kept);
     let revealed = matches!(shown, Cow::Owned(_));
@@ -40,7 +40,7 @@ pub fn neutral(text: &str, limit: usize) -> Neutral<'_> {
         shown.truncate(shown.floor_char_boundary(limit.saturating_sub('…'.len_utf8())));
         shown.push('…');
     }
-    Neutral { text: shown, revealed, cut }
+    SanitizedText { text: shown, revealed, cut }
 }
 
 /// Escapes hidden characters without truncation. Borrows the text if it is unchanged.

@@ -12,65 +12,67 @@ mod refer;
 
 use std::borrow::Cow;
 
-use wharf_json::{Bounds, DecodeError, Raw, TooComplex};
+use wharf_json::{JsonDecodeError, JsonLimits, RawJson, TooComplex};
 
-use super::marks::{Mark, SchemaFault};
+use super::marks::{SchemaError, ToolWarning};
 use super::tree::{Members, Tree};
-use measure::Measures;
+use measure::ReferenceSizes;
 
 /// Maximum bytes of a schema.
 const LARGEST: usize = 256 * 1024;
 /// Parsing bounds. Nested schemas are counted separately.
-const BOUNDS: Bounds = Bounds { depth: 128, nodes: 100_000 };
+const BOUNDS: JsonLimits = JsonLimits { depth: 128, nodes: 100_000 };
 
 /// A compiled schema, with the changes made to it.
 #[derive(Debug, Clone)]
 pub struct Compiled {
     /// The schema: an object with `"type":"object"`.
-    pub schema: Raw,
+    pub schema: RawJson,
     /// The changes made to the schema.
-    pub marks: Vec<Mark>,
+    pub marks: Vec<ToolWarning>,
 }
 
 /// Compiles a schema for models.
 ///
 /// A schema that needs no change shares the original bytes. Otherwise keys keep their order and numbers their digits. A
 /// missing, invalid or excessive schema is replaced by one that accepts any object.
-pub fn compile(schema: Option<&Raw>) -> Compiled {
-    schema.ok_or(SchemaFault::Missing).and_then(compiled).unwrap_or_else(|fault| Compiled {
-        schema: Raw::known(r#"{"type":"object","additionalProperties":true}"#),
-        marks: vec![Mark::SchemaReplaced(fault)],
+pub fn compile(schema: Option<&RawJson>) -> Compiled {
+    schema.ok_or(SchemaError::Missing).and_then(compiled).unwrap_or_else(|fault| Compiled {
+        schema: RawJson::known(r#"{"type":"object","additionalProperties":true}"#),
+        marks: vec![ToolWarning::SchemaReplaced(fault)],
     })
 }
 
-fn compiled(schema: &Raw) -> Result<Compiled, SchemaFault> {
+fn compiled(schema: &RawJson) -> Result<Compiled, SchemaError> {
     if schema.as_bytes().len() > LARGEST {
-        return Err(SchemaFault::TooLarge);
+        return Err(SchemaError::TooLarge);
     }
     let tree = Tree::parse(schema, &BOUNDS).map_err(fault)?;
     if !may_be_object(&tree) {
-        return Err(SchemaFault::NotObject);
+        return Err(SchemaError::NotObject);
     }
     if tree.has_twins() {
-        return Err(SchemaFault::Invalid);
+        return Err(SchemaError::Invalid);
     }
-    let (mut members, mut marks) = copy::copy(&tree, &Measures::take(&tree)?);
+    let (mut members, mut marks) = copy::copy(&tree, &ReferenceSizes::take(&tree)?);
     if !flatten::is_flat(&members) {
         members = flatten::flatten(members);
-        marks.push(Mark::SchemaFlattened);
+        marks.push(ToolWarning::SchemaFlattened);
     }
     let (top, dropped) = refer::complete(of_type_object(members));
-    if let Some(reference) = dropped.filter(|_| !marks.iter().any(|mark| matches!(mark, Mark::ReferenceDropped(_)))) {
-        marks.push(Mark::ReferenceDropped(reference));
+    if let Some(reference) =
+        dropped.filter(|_| !marks.iter().any(|mark| matches!(mark, ToolWarning::ReferenceDropped(_))))
+    {
+        marks.push(ToolWarning::ReferenceDropped(reference));
     }
     Ok(Compiled { schema: if top == tree { schema.clone() } else { written(&top) }, marks })
 }
 
-fn fault(error: DecodeError) -> SchemaFault {
+fn fault(error: JsonDecodeError) -> SchemaError {
     match error {
-        DecodeError::TooComplex(TooComplex::Depth(_)) => SchemaFault::TooDeep,
-        DecodeError::TooComplex(TooComplex::Nodes(_)) => SchemaFault::TooMany,
-        DecodeError::Shape(_) => SchemaFault::Invalid,
+        JsonDecodeError::TooComplex(TooComplex::Depth(_)) => SchemaError::TooDeep,
+        JsonDecodeError::TooComplex(TooComplex::Nodes(_)) => SchemaError::TooMany,
+        JsonDecodeError::Shape(_) => SchemaError::Invalid,
     }
 }
 
@@ -93,10 +95,10 @@ fn of_type_object(mut members: Members<'_>) -> Members<'_> {
     members
 }
 
-fn written(tree: &Tree<'_>) -> Raw {
+fn written(tree: &Tree<'_>) -> RawJson {
     let mut text = String::new();
     tree.write(&mut text);
-    Raw::known(text)
+    RawJson::known(text)
 }
 
 #[cfg(test)]

@@ -7,9 +7,9 @@ use wharf_client::Withheld;
 use wharf_spec::{Glob, ServerName, Untrusted};
 use wharf_wire::{PromptDefinition, Resource, ResourceTemplate, ToolDefinition};
 
-use super::listed::{Freshness, ListName, Listed};
+use super::listed::{ListFreshness, ListName, Listed};
 use super::tool::{CatalogTool, Making, neutralised};
-use super::{Filter, INSTRUCTIONS, Mark, NameStyle};
+use super::{Filter, INSTRUCTIONS, NameStyle, ToolWarning};
 
 /// Tools, resources and prompts of one server, prepared for use. Immutable: a new list creates a new section.
 #[derive(Debug)]
@@ -40,14 +40,14 @@ pub struct Section {
     /// Lists that have not been requested. They are empty here, regardless of their content at the server.
     pub unasked: Vec<ListName>,
     /// Age of the section.
-    pub freshness: Freshness,
+    pub freshness: ListFreshness,
 }
 
 /// Inspects a definition. Returns the reason for quarantining it, if there is one; escaped.
-pub type Inspector<'a> = &'a dyn Fn(&ToolDefinition) -> Option<String>;
+pub type ToolInspector<'a> = &'a dyn Fn(&ToolDefinition) -> Option<String>;
 
 /// Input of [`Section::build`].
-pub struct SectionParts<'a> {
+pub struct SectionInput<'a> {
     /// The server.
     pub server: &'a ServerName,
     /// Naming style of the tools.
@@ -57,15 +57,15 @@ pub struct SectionParts<'a> {
     /// Allows the server's tools unless a rule says otherwise.
     pub trust: bool,
     /// Inspector that decides about quarantine. Without it no tool is quarantined.
-    pub inspector: Option<Inspector<'a>>,
+    pub inspector: Option<ToolInspector<'a>>,
     /// Lists of the server.
     pub listed: Listed,
 }
 
 impl Section {
     /// Builds a section from a server's lists. An unusable tool is withheld and does not affect the others.
-    pub fn build(parts: SectionParts<'_>) -> Self {
-        let SectionParts { server, style, filter, trust, inspector, listed } = parts;
+    pub fn build(parts: SectionInput<'_>) -> Self {
+        let SectionInput { server, style, filter, trust, inspector, listed } = parts;
         let Listed { tools, resources, templates, prompts, instructions, mut withheld, failures, unasked, freshness } =
             listed;
         // A list that could not be read proves nothing about the globs.
@@ -116,7 +116,7 @@ fn placed(
 fn made(
     making: &Making<'_>,
     placed: Vec<(usize, ToolDefinition)>,
-    inspector: Option<Inspector<'_>>,
+    inspector: Option<ToolInspector<'_>>,
     withheld: &mut Vec<(ListName, Withheld)>,
 ) -> Vec<Arc<CatalogTool>> {
     let made = placed.into_iter().map(|(position, definition)| (position, CatalogTool::new(making, definition)));
@@ -125,7 +125,7 @@ fn made(
     mark_look_alikes(&mut tools);
     if let Some(inspector) = inspector {
         for tool in &mut tools {
-            tool.marks.extend(inspector(&tool.definition).map(Mark::Quarantined));
+            tool.marks.extend(inspector(&tool.definition).map(ToolWarning::Quarantined));
         }
     }
     tools.into_iter().map(Arc::new).collect()
@@ -159,7 +159,7 @@ fn mark_look_alikes(tools: &mut [CatalogTool]) {
         for (nth, place) in places.iter().enumerate() {
             // One example suffices: there may be hundreds.
             let other = tools[places[usize::from(nth == 0)]].id.clone();
-            tools[*place].marks.push(Mark::LooksLike(other));
+            tools[*place].marks.push(ToolWarning::LooksLike(other));
         }
     }
 }
@@ -168,15 +168,15 @@ fn mark_look_alikes(tools: &mut [CatalogTool]) {
 mod tests {
     use std::time::SystemTime;
 
-    use wharf_tools::{Hints, Permission, Risk};
+    use wharf_tools::{Permission, Risk, ToolHints};
 
     use super::*;
     use crate::catalog::fixture::{listed, tool};
 
-    fn section(listed: Listed, filter: &Filter, inspector: Option<Inspector<'_>>) -> Section {
+    fn section(listed: Listed, filter: &Filter, inspector: Option<ToolInspector<'_>>) -> Section {
         let server = &ServerName::new("git").unwrap();
         let style = NameStyle::Double;
-        Section::build(SectionParts { server, style, filter, trust: false, inspector, listed })
+        Section::build(SectionInput { server, style, filter, trust: false, inspector, listed })
     }
 
     fn plain(listed: Listed) -> Section {
@@ -201,7 +201,7 @@ mod tests {
         assert_eq!((description.risk, description.permission), (Risk::High, Permission::Needed));
         let origin = description.origin.as_ref().unwrap();
         assert_eq!((&*origin.provider, &*origin.name, origin.fingerprint), ("git", "log", log.fingerprint));
-        assert_eq!(log.marks, [Mark::SchemaFlattened, Mark::Neutralised]);
+        assert_eq!(log.marks, [ToolWarning::SchemaFlattened, ToolWarning::Neutralised]);
         assert!(log.definition.raw.get().contains("x-own") && section.tool("lo").is_none());
     }
 
@@ -221,13 +221,13 @@ mod tests {
     fn odd_names_are_marked_and_look_alikes_told() {
         let section = plain(listed(&["search", "se\u{430}rch", "Search", "search ", "search\u{200b}", "other", "a b"]));
         let marks = |name: &str| section.tool(name).unwrap().marks.clone();
-        let like = |name: &str| Mark::LooksLike(wharf_spec::ToolId::new(&section.server, name));
+        let like = |name: &str| ToolWarning::LooksLike(wharf_spec::ToolId::new(&section.server, name));
         assert_eq!(marks("other"), []);
-        assert_eq!(marks("a b"), [Mark::OddName]);
+        assert_eq!(marks("a b"), [ToolWarning::OddName]);
         assert_eq!(marks("Search"), [like("search")]);
         assert_eq!(marks("search"), [like("Search")]);
         for odd in ["se\u{430}rch", "search ", "search\u{200b}"] {
-            assert_eq!(marks(odd), [Mark::OddName, like("Search")], "{odd:?}");
+            assert_eq!(marks(odd), [ToolWarning::OddName, like("Search")], "{odd:?}");
         }
     }
 
@@ -251,19 +251,19 @@ mod tests {
                 ["readOnly", "destructive", "idempotent", "openWorld"].map(|hint| format!(r#""{hint}Hint":{value}"#));
             tool(&format!(r#"{{"name":"a","annotations":{{{}}}}}"#, hints.join(",")))
         };
-        let hints = |value: bool, freshness: Freshness| {
+        let hints = |value: bool, freshness: ListFreshness| {
             let listed = Listed { tools: vec![claims(value)], freshness, ..Listed::default() };
             plain(listed).tools[0].description.hints
         };
-        let all = |value: bool| Hints {
+        let all = |value: bool| ToolHints {
             read_only: Some(value),
             destructive: Some(value),
             idempotent: Some(value),
             open_world: Some(value),
         };
-        let kept = Freshness::Kept { at: SystemTime::UNIX_EPOCH };
-        assert_eq!((hints(true, Freshness::Live), hints(false, Freshness::Live)), (all(true), all(false)));
-        assert_eq!(hints(true, kept), Hints { read_only: None, idempotent: None, ..all(true) });
-        assert_eq!(hints(false, kept), Hints { destructive: None, open_world: None, ..all(false) });
+        let kept = ListFreshness::Kept { at: SystemTime::UNIX_EPOCH };
+        assert_eq!((hints(true, ListFreshness::Live), hints(false, ListFreshness::Live)), (all(true), all(false)));
+        assert_eq!(hints(true, kept), ToolHints { read_only: None, idempotent: None, ..all(true) });
+        assert_eq!(hints(false, kept), ToolHints { destructive: None, open_world: None, ..all(false) });
     }
 }

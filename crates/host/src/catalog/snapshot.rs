@@ -6,7 +6,7 @@ use std::sync::Arc;
 use wharf_spec::{ServerName, ToolId};
 use wharf_tools::{Found, NameTable};
 
-use super::Mark;
+use super::ToolWarning;
 use super::section::Section;
 use super::tool::CatalogTool;
 
@@ -77,10 +77,10 @@ impl Catalog {
     }
 
     /// Returns the warnings about a tool, including those that concern other servers' tools.
-    pub fn marks(&self, tool: &CatalogTool) -> Vec<Mark> {
+    pub fn marks(&self, tool: &CatalogTool) -> Vec<ToolWarning> {
         let others = self.tools().filter(|other| other.id.server != tool.id.server && tool.looks_like(other));
         // One example suffices.
-        tool.marks.iter().cloned().chain(others.take(1).map(|other| Mark::LooksLike(other.id.clone()))).collect()
+        tool.marks.iter().cloned().chain(others.take(1).map(|other| ToolWarning::LooksLike(other.id.clone()))).collect()
     }
 
     /// Returns the number of changes that led to this catalog.
@@ -182,7 +182,7 @@ mod tests {
             Catalog::default().with(section("a", &["search", "list"])).with(section("b", &["se\u{430}rch", "list"]));
         let marks = |server: &str, tool: &str| {
             let id = ToolId::new(&ServerName::new(server).unwrap(), tool);
-            catalog.marks(catalog.tool(&id).unwrap()).iter().map(Mark::to_string).collect::<Vec<_>>()
+            catalog.marks(catalog.tool(&id).unwrap()).iter().map(ToolWarning::to_string).collect::<Vec<_>>()
         };
         assert_eq!(marks("a", "search"), ["its name looks like b / se\u{430}rch"]);
         assert_eq!(marks("b", "se\u{430}rch"), ["it has an odd name", "its name looks like a / search"]);
@@ -193,7 +193,7 @@ mod tests {
     fn the_quarantined_are_listed_and_not_offered() {
         let mut quarantined = Arc::into_inner(section("a", &["good"])).unwrap();
         let mut bad = CatalogTool::clone(&section("a", &["bad"]).tools[0]);
-        bad.marks.push(Mark::Quarantined("it lies".to_owned()));
+        bad.marks.push(ToolWarning::Quarantined("it lies".to_owned()));
         quarantined.tools.insert(0, Arc::new(bad));
         let catalog = Catalog::default().with(Arc::new(quarantined));
         assert_eq!((catalog.tools().count(), catalog.offered().count()), (2, 1));

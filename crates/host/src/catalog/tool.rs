@@ -3,11 +3,11 @@
 use std::sync::Arc;
 
 use wharf_spec::{ServerName, ToolId, Untrusted};
-use wharf_tools::{Description, Fingerprint, Hints, Origin, Permission, Risk};
+use wharf_tools::{Description, Fingerprint, Origin, Permission, Risk, ToolHints};
 use wharf_wire::{ToolAnnotations, ToolDefinition, skeleton};
 
-use super::listed::Freshness;
-use super::{DESCRIPTION, Mark, NameStyle, Names, TITLE, compile, fingerprint, name, neutral};
+use super::listed::ListFreshness;
+use super::{DESCRIPTION, NameStyle, Names, TITLE, ToolWarning, compile, fingerprint, name, neutral};
 
 /// Maximum characters of a tool's own name in its origin line.
 const TOLD: usize = 200;
@@ -28,7 +28,7 @@ pub struct CatalogTool {
     pub fingerprint: Fingerprint,
     /// Warnings about the tool itself and relative to its server's other tools. [`super::Catalog::marks`] adds the
     /// rest.
-    pub marks: Vec<Mark>,
+    pub marks: Vec<ToolWarning>,
     /// Canonical form of the name: equal for names that look alike.
     pub(super) skeleton: Box<str>,
 }
@@ -38,7 +38,7 @@ pub(super) struct Making<'a> {
     pub server: &'a ServerName,
     pub provider: Arc<str>,
     pub style: NameStyle,
-    pub freshness: Freshness,
+    pub freshness: ListFreshness,
 }
 
 impl CatalogTool {
@@ -47,7 +47,7 @@ impl CatalogTool {
         let fingerprint = fingerprint(&definition);
         let mut marks = Vec::new();
         if is_odd(&definition.name) {
-            marks.push(Mark::OddName);
+            marks.push(ToolWarning::OddName);
         }
         let origin = Origin { provider: making.provider.clone(), name: id.tool.clone(), fingerprint };
         let description = Arc::new(describe(making, &id, &definition, origin, &mut marks));
@@ -62,7 +62,9 @@ impl CatalogTool {
 
     /// Returns the reason for the tool's quarantine, if it is quarantined.
     pub fn quarantine(&self) -> Option<&str> {
-        self.marks.iter().find_map(|mark| if let Mark::Quarantined(reason) = mark { Some(&**reason) } else { None })
+        self.marks
+            .iter()
+            .find_map(|mark| if let ToolWarning::Quarantined(reason) = mark { Some(&**reason) } else { None })
     }
 
     /// Reports whether the names look alike and differ.
@@ -76,7 +78,7 @@ fn describe(
     id: &ToolId,
     definition: &ToolDefinition,
     origin: Origin,
-    marks: &mut Vec<Mark>,
+    marks: &mut Vec<ToolWarning>,
 ) -> Description {
     let Names { shown, alias } = name(making.style, id);
     let compiled = compile(definition.input_schema.as_ref());
@@ -99,28 +101,28 @@ fn describe(
     description
 }
 
-pub(super) fn neutralised(text: &str, limit: usize, marks: &mut Vec<Mark>) -> String {
+pub(super) fn neutralised(text: &str, limit: usize, marks: &mut Vec<ToolWarning>) -> String {
     let found = neutral(text, limit);
     if found.revealed {
-        add(marks, Mark::Neutralised);
+        add(marks, ToolWarning::Neutralised);
     }
     if found.cut {
-        add(marks, Mark::Shortened);
+        add(marks, ToolWarning::Shortened);
     }
     found.text.into_owned()
 }
 
-fn add(marks: &mut Vec<Mark>, mark: Mark) {
+fn add(marks: &mut Vec<ToolWarning>, mark: ToolWarning) {
     if !marks.contains(&mark) {
         marks.push(mark);
     }
 }
 
 /// Returns the server's hints. A cached hint may have been withdrawn since, so only those that warn are used.
-fn hints(annotations: &ToolAnnotations, freshness: Freshness) -> Hints {
-    let live = freshness == Freshness::Live;
+fn hints(annotations: &ToolAnnotations, freshness: ListFreshness) -> ToolHints {
+    let live = freshness == ListFreshness::Live;
     let claim = |claimed: Option<bool>, warns: bool| claimed.filter(|claimed| live || *claimed == warns);
-    Hints {
+    ToolHints {
         read_only: claim(annotations.read_only_hint, false),
         destructive: claim(annotations.destructive_hint, true),
         idempotent: claim(annotations.idempotent_hint, false),

@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 
 use serde::de::IgnoredAny;
-use wharf_json::{Bounds, DecodeError, Raw};
+use wharf_json::{JsonDecodeError, JsonLimits, RawJson};
 
 /// A JSON value, borrowed from its text where possible.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -20,10 +20,10 @@ pub(super) type Members<'a> = Vec<(Cow<'a, str>, Tree<'a>)>;
 
 impl<'a> Tree<'a> {
     /// Parses a text that is within the bounds. Their depth limits the recursion of tree traversals.
-    pub fn parse(raw: &'a Raw, bounds: &Bounds) -> Result<Self, DecodeError> {
+    pub fn parse(raw: &'a RawJson, bounds: &JsonLimits) -> Result<Self, JsonDecodeError> {
         // Only unpaired surrogates in strings can still fail afterwards.
         let _: IgnoredAny = raw.decode(bounds)?;
-        let broken = || DecodeError::Shape(serde::de::Error::custom("a string is not Unicode"));
+        let broken = || JsonDecodeError::Shape(serde::de::Error::custom("a string is not Unicode"));
         Reader { text: raw.get(), at: 0 }.value().ok_or_else(broken)
     }
 
@@ -169,8 +169,8 @@ mod tests {
     use super::*;
 
     fn written(text: &str) -> Option<String> {
-        let raw = Raw::known(text.to_owned());
-        let tree = Tree::parse(&raw, &Bounds::default()).ok()?;
+        let raw = RawJson::known(text.to_owned());
+        let tree = Tree::parse(&raw, &JsonLimits::default()).ok()?;
         let mut out = String::new();
         tree.write(&mut out);
         Some(out)

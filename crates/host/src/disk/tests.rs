@@ -5,8 +5,8 @@ fn id(tool: &str) -> ToolId {
     ToolId::new(&ServerName::new("one").unwrap(), tool)
 }
 
-fn pinned(tool: &str, definition: &str) -> Pins {
-    let mut pins = Pins::default();
+fn pinned(tool: &str, definition: &str) -> PinSet {
+    let mut pins = PinSet::default();
     pins.approve((ServerOrigin::User, id(tool)), Fingerprint([1; 32]), definition).unwrap();
     pins
 }
@@ -27,7 +27,7 @@ fn a_release_holds_where_its_server_is_defined() {
 #[tokio::test]
 async fn what_two_hosts_keep_is_kept_of_both() {
     let place = tempfile::tempdir().unwrap();
-    let crier = Arc::new(Crier::new());
+    let crier = Arc::new(EventBus::new());
     let (one, _) = Disk::open(place.path().join("d")).await.unwrap();
     let (two, _) = Disk::open(place.path().join("d")).await.unwrap();
     for (disk, tool) in [(&one, "a"), (&two, "b")] {
@@ -46,7 +46,7 @@ async fn what_two_hosts_keep_is_kept_of_both() {
 #[tokio::test]
 async fn what_is_damaged_meanwhile_is_not_overwritten_and_that_is_told() {
     let place = tempfile::tempdir().unwrap();
-    let crier = Arc::new(Crier::new());
+    let crier = Arc::new(EventBus::new());
     let mut events = crier.listen();
     let (disk, _) = Disk::open(place.path().join("d")).await.unwrap();
     let file = place.path().join("d").join("approved-tools.json");
@@ -60,7 +60,7 @@ async fn what_is_damaged_meanwhile_is_not_overwritten_and_that_is_told() {
 
 #[tokio::test]
 async fn writes_keep_their_order_and_a_panic_holds_nobody_up() {
-    let (writes, done) = (Arc::new(Writes::default()), Arc::new(Mutex::new(Vec::new())));
+    let (writes, done) = (Arc::new(WriteQueue::default()), Arc::new(Mutex::new(Vec::new())));
     for n in 0..200 {
         let done = Arc::clone(&done);
         writes.push(move || {
@@ -86,13 +86,13 @@ fn a_release_of_old_has_to_be_made_again() {
 
 #[test]
 fn many_long_definitions_are_known_by_their_fingerprints_only() {
-    let mut pins = Pins::default();
+    let mut pins = PinSet::default();
     for n in 0..120 {
         pins.approve((ServerOrigin::User, id(&n.to_string())), Fingerprint([1; 32]), &"x".repeat(120 << 10)).unwrap();
     }
     let text = pins_text(pins).unwrap();
     assert!(text.len() < MOST_PINS);
-    let read: Pins = serde_json::from_slice(&text).unwrap();
+    let read: PinSet = serde_json::from_slice(&text).unwrap();
     assert_eq!(read.standing(ServerOrigin::USER, &id("5"), &Fingerprint([1; 32])), wharf_policy::PinState::Known);
 }
 
@@ -115,10 +115,10 @@ async fn tools_that_are_kept_alone_leave_what_else_is_known_as_it_was() {
     let name = ServerName::new("one").unwrap();
     let spec = ServerSpec::Http(wharf_spec::HttpSpec::new("http://127.0.0.1/".parse().unwrap()));
     let server = Listing { name: &name, origin: ServerOrigin::USER, spec: &spec };
-    let bounds = &wharf_json::Bounds::default();
+    let bounds = &wharf_json::JsonLimits::default();
     let listed = |tool: &str, unasked: &[crate::catalog::ListName]| {
         let text = format!(r#"{{"name":"{tool}","inputSchema":{{"type":"object"}}}}"#);
-        let tool = wharf_wire::ToolDefinition::view(wharf_json::Raw::parse(text).unwrap(), bounds).unwrap();
+        let tool = wharf_wire::ToolDefinition::view(wharf_json::RawJson::parse(text).unwrap(), bounds).unwrap();
         Listed { tools: vec![tool], unasked: unasked.to_vec(), ..Listed::default() }
     };
     let names = |listed: &Listed| listed.tools[0].name.clone();

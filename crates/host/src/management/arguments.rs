@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use serde::Deserialize;
 use serde_json::value::RawValue;
-use wharf_json::Raw;
+use wharf_json::RawJson;
 use wharf_spec::Untrusted;
 use wharf_tools::{ToolError, ToolErrorKind};
 
@@ -26,20 +26,20 @@ const MOST_NAMED: usize = 20;
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
-pub(super) struct ListingArguments {
+pub(super) struct ListArguments {
     pub server: Option<String>,
 }
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
-pub(super) struct ReadingArguments {
+pub(super) struct ReadResourceArguments {
     pub server: String,
     pub uri: String,
 }
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
-pub(super) struct WatchingArguments {
+pub(super) struct SubscribeArguments {
     pub server: String,
     pub uri: String,
     pub reason: Option<String>,
@@ -47,7 +47,7 @@ pub(super) struct WatchingArguments {
 
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
-pub(super) struct UnwatchingArguments {
+pub(super) struct UnsubscribeArguments {
     pub server: Option<String>,
     pub uri: Option<String>,
     pub subscription_id: Option<String>,
@@ -56,7 +56,7 @@ pub(super) struct UnwatchingArguments {
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub(super) struct PollingArguments<'a> {
-    pub r#type: PolledType,
+    pub r#type: PollKind,
     pub server: String,
     pub tool_name: Option<String>,
     #[serde(borrow)]
@@ -68,14 +68,14 @@ pub(super) struct PollingArguments<'a> {
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "lowercase")]
-pub(super) enum PolledType {
+pub(super) enum PollKind {
     Tool,
     Resource,
 }
 
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
-pub(super) struct UnpollingArguments {
+pub(super) struct StopPollingArguments {
     pub subscription_id: Option<String>,
     pub server: Option<String>,
     pub target: Option<String>,
@@ -83,14 +83,14 @@ pub(super) struct UnpollingArguments {
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
-pub(super) struct PromptingArguments {
+pub(super) struct GetPromptArguments {
     pub server: String,
     pub name: String,
     pub arguments: Option<BTreeMap<String, String>>,
 }
 
 /// Decodes the arguments of a call.
-pub(super) fn decode<'a, T: Deserialize<'a>>(context: &Context, arguments: &'a Raw) -> Result<T, ToolError> {
+pub(super) fn decode<'a, T: Deserialize<'a>>(context: &Context, arguments: &'a RawJson) -> Result<T, ToolError> {
     arguments
         .decode(&context.options.limits.bounds)
         .map_err(|odd| wrong(format!("the arguments do not fit: {}", Untrusted::new(odd.to_string()).shortened(300))))

@@ -21,7 +21,7 @@ use crate::context::Context;
 use crate::error::HostError;
 
 pub(crate) use read::{base64, nearest_uri};
-pub(crate) use watches::Watches;
+pub(crate) use watches::AgentSubscriptions;
 
 /// Registers the management tools.
 pub(crate) fn register(context: &Arc<Context>) {
@@ -31,7 +31,7 @@ pub(crate) fn register(context: &Arc<Context>) {
     }
 }
 
-type CarryOut = fn(Arc<Context>, Call) -> Pending<'static, Result<Outcome, ToolError>>;
+type ManagementHandler = fn(Arc<Context>, Call) -> Pending<'static, Result<Outcome, ToolError>>;
 
 /// Definition of one management tool.
 struct Plan {
@@ -39,7 +39,7 @@ struct Plan {
     text: &'static str,
     schema: fn() -> serde_json::Value,
     permission: Permission,
-    carry_out: CarryOut,
+    carry_out: ManagementHandler,
 }
 
 impl Plan {
@@ -47,7 +47,7 @@ impl Plan {
         name: &'static str,
         text: &'static str,
         schema: fn() -> serde_json::Value,
-        carry_out: CarryOut,
+        carry_out: ManagementHandler,
     ) -> Self {
         Self { name, text, schema, permission: Permission::NotNeeded, carry_out }
     }
@@ -57,7 +57,7 @@ impl Plan {
         name: &'static str,
         text: &'static str,
         schema: fn() -> serde_json::Value,
-        carry_out: CarryOut,
+        carry_out: ManagementHandler,
     ) -> Self {
         Self { permission: Permission::Deferred, ..Self::free(name, text, schema, carry_out) }
     }
@@ -123,13 +123,13 @@ const PLANS: [Plan; 9] = [
 /// A management tool. It holds only a weak reference to its host.
 struct ManagementTool {
     description: Arc<Description>,
-    carry_out: CarryOut,
+    carry_out: ManagementHandler,
     context: Weak<Context>,
 }
 
 impl ManagementTool {
     fn new(plan: &Plan, context: Weak<Context>) -> Self {
-        let schema = wharf_json::Raw::known((plan.schema)().to_string());
+        let schema = wharf_json::RawJson::known((plan.schema)().to_string());
         let mut description = Description::new(plan.name, plan.text, schema);
         description.permission = plan.permission;
         description.risk = Risk::Low;

@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 
 use serde::Serialize;
-use wharf_json::Raw;
+use wharf_json::RawJson;
 use wharf_tools::{Outcome, ToolError, ToolErrorKind};
 
 use crate::catalog::neutral;
@@ -24,13 +24,13 @@ pub(super) fn told_if(text: Option<&String>, limit: usize) -> Option<Cow<'_, str
 }
 
 /// Entries of a JSON array of bounded size.
-pub(super) struct Entries {
+pub(super) struct JsonArrayBuilder {
     text: String,
     limit: usize,
     left_out: usize,
 }
 
-impl Entries {
+impl JsonArrayBuilder {
     pub fn new(limit: usize) -> Self {
         Self { text: "[".to_owned(), limit, left_out: 0 }
     }
@@ -50,21 +50,21 @@ impl Entries {
     }
 
     /// Returns the array and the number of omitted entries.
-    pub fn finish(mut self) -> (Raw, usize) {
+    pub fn finish(mut self) -> (RawJson, usize) {
         self.text.push(']');
-        (Raw::known(self.text), self.left_out)
+        (RawJson::known(self.text), self.left_out)
     }
 }
 
 /// Creates an outcome with remarks and structured data.
-pub(super) fn answer(remarks: &[String], data: Raw) -> Outcome {
+pub(super) fn answer(remarks: &[String], data: RawJson) -> Outcome {
     let outcome = if remarks.is_empty() { Outcome::default() } else { Outcome::text_of(remarks.join("\n")) };
     outcome.with_data(data)
 }
 
 /// Serializes a value to JSON.
-pub(super) fn json(value: &impl Serialize) -> Result<Raw, ToolError> {
-    Raw::of(value).map_err(|error| ToolError::new(ToolErrorKind::Failed, error.to_string()))
+pub(super) fn json(value: &impl Serialize) -> Result<RawJson, ToolError> {
+    RawJson::of(value).map_err(|error| ToolError::new(ToolErrorKind::Failed, error.to_string()))
 }
 
 #[cfg(test)]
@@ -79,7 +79,7 @@ mod tests {
             (&["a", "b"], 8, r#"["a"]"#, 1),
             (&["long entry", "b"], 8, "[]", 2),
         ] {
-            let mut list = Entries::new(limit);
+            let mut list = JsonArrayBuilder::new(limit);
             entries.iter().for_each(|entry| list.push(entry));
             let (data, found) = list.finish();
             assert_eq!((data.get(), found), (expected, left_out));

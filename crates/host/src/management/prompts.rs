@@ -9,7 +9,7 @@ use wharf_spec::{ServerName, Untrusted};
 use wharf_tools::{Block, Call, Outcome, ToolError, nearest};
 use wharf_wire::PromptResult;
 
-use super::arguments::{PromptingArguments, check_text, decode, server_of};
+use super::arguments::{GetPromptArguments, check_text, decode, server_of};
 use super::output::{NAME, TEXT, told, told_if};
 use super::resources::sections;
 use crate::access::{Access, Need, PROMPT};
@@ -31,12 +31,12 @@ struct PromptEntry<'a> {
     title: Option<Cow<'a, str>>,
     #[serde(skip_serializing_if = "Option::is_none")]
     description: Option<Cow<'a, str>>,
-    arguments: Vec<ArgumentEntry<'a>>,
+    arguments: Vec<PromptArgumentEntry<'a>>,
     server: &'a str,
 }
 
 #[derive(Serialize)]
-struct ArgumentEntry<'a> {
+struct PromptArgumentEntry<'a> {
     name: Cow<'a, str>,
     #[serde(skip_serializing_if = "Option::is_none")]
     description: Option<Cow<'a, str>>,
@@ -48,7 +48,7 @@ pub(super) async fn list(context: Arc<Context>, call: Call) -> Result<Outcome, T
     let listed = sections(&context, &call, ListName::Prompts).await?;
     Ok(listed.answer(&context, |section, entries| {
         for prompt in &section.prompts {
-            let arguments = prompt.arguments.iter().take(MOST_ARGUMENTS).map(|argument| ArgumentEntry {
+            let arguments = prompt.arguments.iter().take(MOST_ARGUMENTS).map(|argument| PromptArgumentEntry {
                 name: told(&argument.name, NAME),
                 description: told_if(argument.description.as_ref(), TEXT),
                 required: argument.required,
@@ -66,7 +66,7 @@ pub(super) async fn list(context: Arc<Context>, call: Call) -> Result<Outcome, T
 
 /// Expands a prompt to its messages.
 pub(super) async fn expand(context: Arc<Context>, call: Call) -> Result<Outcome, ToolError> {
-    let PromptingArguments { server, name, arguments } = decode(&context, &call.arguments)?;
+    let GetPromptArguments { server, name, arguments } = decode(&context, &call.arguments)?;
     check_text("name", Some(&name))?;
     let server = server_of(&context, &server)?;
     let access = Access { tool: PROMPT, server: &server, arguments: &call.arguments, caller: &call.caller };

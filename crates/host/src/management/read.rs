@@ -6,13 +6,13 @@ use std::sync::Arc;
 
 use serde::Serialize;
 use wharf_client::CallError;
-use wharf_json::Raw;
+use wharf_json::RawJson;
 use wharf_spec::Untrusted;
-use wharf_tools::{Base64, Block, Call, Contents, Outcome, ToolError, nearest};
+use wharf_tools::{Base64Text, Block, Call, Contents, Outcome, ToolError, nearest};
 use wharf_wire::ResourceContents;
 
-use super::arguments::{ReadingArguments, check_uri, decode, server_of};
-use super::output::{Entries, NAME, URI, answer, told, told_if};
+use super::arguments::{ReadResourceArguments, check_uri, decode, server_of};
+use super::output::{JsonArrayBuilder, NAME, URI, answer, told, told_if};
 use crate::access::{Access, READ};
 use crate::context::Context;
 use crate::error::HostError;
@@ -47,7 +47,7 @@ struct FileReference {
 
 /// Reads a resource.
 pub(super) async fn read(context: Arc<Context>, call: Call) -> Result<Outcome, ToolError> {
-    let ReadingArguments { server, uri } = decode(&context, &call.arguments)?;
+    let ReadResourceArguments { server, uri } = decode(&context, &call.arguments)?;
     check_uri(&uri)?;
     let server = server_of(&context, &server)?;
     let access = Access { tool: READ, server: &server, arguments: &call.arguments, caller: &call.caller };
@@ -85,7 +85,7 @@ pub(crate) fn nearest_uri(context: &Context, server: &Server, uri: &str) -> Opti
 
 async fn within_limits(context: &Context, server: &Server, contents: Vec<ResourceContents>) -> Outcome {
     let mut left = context.options.results.text;
-    let mut entries = Entries::new(usize::MAX);
+    let mut entries = JsonArrayBuilder::new(usize::MAX);
     let mut left_out = 0;
     for contents in contents {
         if left < AROUND {
@@ -101,7 +101,7 @@ async fn within_limits(context: &Context, server: &Server, contents: Vec<Resourc
     if left_out > 0 {
         remarks.push(format!("[{left_out} more pieces are not shown]"));
     }
-    answer(&remarks, Raw::known(format!(r#"{{"contents":{}}}"#, pieces.get())))
+    answer(&remarks, RawJson::known(format!(r#"{{"contents":{}}}"#, pieces.get())))
 }
 
 fn weight(piece: &Piece<'_>) -> usize {
@@ -146,10 +146,10 @@ impl Piece<'_> {
 }
 
 /// Returns the text as Base64, if it is valid.
-pub(crate) fn base64(text: &str) -> Option<Base64> {
+pub(crate) fn base64(text: &str) -> Option<Base64Text> {
     let letters = |byte: u8| byte.is_ascii_alphanumeric() || b"+/=-_ \r\n".contains(&byte);
     if !text.bytes().all(letters) {
         return None;
     }
-    Base64::from_json(Raw::of(text).ok()?)
+    Base64Text::from_json(RawJson::of(text).ok()?)
 }

@@ -8,9 +8,9 @@ use serde::Serialize;
 use wharf_spec::ServerName;
 use wharf_tools::{Call, Outcome, ToolError};
 
-use super::arguments::{ListingArguments, decode, server_of};
-use super::output::{Entries, NAME, TEXT, URI, answer, told, told_if};
-use crate::catalog::{Freshness, ListName, Section};
+use super::arguments::{ListArguments, decode, server_of};
+use super::output::{JsonArrayBuilder, NAME, TEXT, URI, answer, told, told_if};
+use crate::catalog::{ListFreshness, ListName, Section};
 use crate::context::Context;
 use crate::tool::error;
 
@@ -67,14 +67,14 @@ pub(super) async fn list_templates(context: Arc<Context>, call: Call) -> Result<
 }
 
 /// The sections to list, and remarks about them.
-pub(super) struct Sections {
+pub(super) struct SectionListing {
     sections: Vec<Arc<Section>>,
     remarks: Vec<String>,
 }
 
 /// Returns the section of the named server, waiting for it if necessary, or the current sections of all servers.
-pub(super) async fn sections(context: &Context, call: &Call, what: ListName) -> Result<Sections, ToolError> {
-    let ListingArguments { server } = decode(context, &call.arguments)?;
+pub(super) async fn sections(context: &Context, call: &Call, what: ListName) -> Result<SectionListing, ToolError> {
+    let ListArguments { server } = decode(context, &call.arguments)?;
     let (sections, mut remarks) = match server {
         Some(name) => (vec![section_of(context, &name, what, call.timeout).await?], Vec::new()),
         None => {
@@ -88,7 +88,7 @@ pub(super) async fn sections(context: &Context, call: &Call, what: ListName) -> 
             (sections, Vec::from_iter(named(unknown, "nothing is known yet of", "name one to ask it")))
         }
     };
-    let kept = sections.iter().filter(|section| section.freshness != Freshness::Live);
+    let kept = sections.iter().filter(|section| section.freshness != ListFreshness::Live);
     let kept = kept.map(|section| section.server.clone()).collect();
     remarks.extend(named(kept, "not running, and listed as of an earlier time:", "reading from one starts it"));
     for section in &sections {
@@ -96,7 +96,7 @@ pub(super) async fn sections(context: &Context, call: &Call, what: ListName) -> 
         remarks
             .extend(failures.map(|(list, why)| format!("the {list} of {} could not be listed: {why}", section.server)));
     }
-    Ok(Sections { sections, remarks })
+    Ok(SectionListing { sections, remarks })
 }
 
 async fn section_of(
@@ -123,10 +123,10 @@ fn named(mut servers: Vec<ServerName>, what: &str, next: &str) -> Option<String>
     (!names.is_empty()).then(|| format!("{what} {}{more}; {next}", names.join(", ")))
 }
 
-impl Sections {
+impl SectionListing {
     /// Creates the outcome from the entries that each section adds.
-    pub fn answer(mut self, context: &Context, mut add: impl FnMut(&Section, &mut Entries)) -> Outcome {
-        let mut entries = Entries::new(context.options.results.text);
+    pub fn answer(mut self, context: &Context, mut add: impl FnMut(&Section, &mut JsonArrayBuilder)) -> Outcome {
+        let mut entries = JsonArrayBuilder::new(context.options.results.text);
         self.sections.iter().for_each(|section| add(section, &mut entries));
         let (data, left_out) = entries.finish();
         if left_out > 0 {

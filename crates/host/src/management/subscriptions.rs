@@ -4,21 +4,21 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use serde_json::json;
-use wharf_json::Raw;
+use wharf_json::RawJson;
 use wharf_spec::{ToolId, Untrusted};
-use wharf_tools::{Attempt, Call, Caller, Check, Outcome, ToolError, ToolErrorKind};
+use wharf_tools::{Attempt, Call, Check, Outcome, ToolCaller, ToolError, ToolErrorKind};
 
 use super::arguments::{
-    PolledType, PollingArguments, UnpollingArguments, UnwatchingArguments, WatchingArguments, check_text, check_uri,
+    PollKind, PollingArguments, StopPollingArguments, SubscribeArguments, UnsubscribeArguments, check_text, check_uri,
     decode, interval, known_server, server_of, wrong,
 };
 use super::output::{answer, json};
 use super::read::nearest_uri;
-use super::watches::{NotWatched, Which};
+use super::watches::{SubscribeError, Which};
 use crate::access::{Access, Need, POLL, SUBSCRIBE};
 use crate::context::Context;
 use crate::error::HostError;
-use crate::polling::{self, NotBegun, PermittedBy, Subject, Target};
+use crate::polling::{self, PermissionSource, PollStartError, Subject, Target};
 use crate::server::Server;
 use crate::tool::error;
 
@@ -27,7 +27,7 @@ const POLL_INSTEAD: &str = "SubscribePolling with the type `resource` looks at i
 
 /// Subscribes to a resource.
 pub(super) async fn watch(context: Arc<Context>, call: Call) -> Result<Outcome, ToolError> {
-    let WatchingArguments { server, uri, reason } = decode(&context, &call.arguments)?;
+    let SubscribeArguments { server, uri, reason } = decode(&context, &call.arguments)?;
     check_uri(&uri)?;
     check_text("reason", reason.as_deref())?;
     let server = server_of(&context, &server)?;
@@ -46,15 +46,15 @@ pub(super) async fn watch(context: Arc<Context>, call: Call) -> Result<Outcome, 
     subscribed(&id, &server, reason.as_deref())
 }
 
-fn unwatched(context: &Context, server: &Server, uri: &str, why: NotWatched) -> ToolError {
+fn unwatched(context: &Context, server: &Server, uri: &str, why: SubscribeError) -> ToolError {
     let name = &server.name;
     match why {
-        NotWatched::TooMany => wrong(format!("too many resources of the server {name} are watched already"))
+        SubscribeError::TooMany => wrong(format!("too many resources of the server {name} are watched already"))
             .with_next("UnsubscribeMcpResource ends one"),
-        NotWatched::NotInTime => {
+        SubscribeError::NotInTime => {
             ToolError::new(ToolErrorKind::TimedOut, format!("the server {name} has not said in time what it will tell"))
         }
-        NotWatched::NotAgreed => {
+        SubscribeError::NotAgreed => {
             let shown = Untrusted::new(uri);
             let what = format!("the server {name} does not tell of changes of {}", shown.shortened(500));
             wrong(what).with_next(match nearest_uri(context, server, uri) {
@@ -62,7 +62,7 @@ fn unwatched(context: &Context, server: &Server, uri: &str, why: NotWatched) -> 
                 None => POLL_INSTEAD.to_owned(),
             })
         }
-        NotWatched::TakenOff => taken_off(server),
+        SubscribeError::TakenOff => taken_off(server),
     }
 }
 
@@ -72,7 +72,7 @@ fn taken_off(server: &Server) -> ToolError {
 
 /// Ends resource subscriptions.
 pub(super) async fn unwatch(context: Arc<Context>, call: Call) -> Result<Outcome, ToolError> {
-    let UnwatchingArguments { server, uri, subscription_id } = decode(&context, &call.arguments)?;
+    let UnsubscribeArguments { server, uri, subscription_id } = decode(&context, &call.arguments)?;
     if server.is_none() && uri.is_none() && subscription_id.is_none() {
         return Err(wrong("nothing says which subscription is meant").with_next(known(&context.watches.told())));
     }
@@ -92,27 +92,28 @@ pub(super) async fn poll(context: Arc<Context>, call: Call) -> Result<Outcome, T
     let interval = interval(asked.interval_ms)?;
     let server = server_of(&context, &asked.server)?;
     let target = match (asked.r#type, &asked.tool_name, &asked.uri) {
-        (PolledType::Tool, Some(tool), None) => {
-            let arguments = asked.arguments.map_or_else(Raw::empty_object, |arguments| call.arguments.part(arguments));
+        (PollKind::Tool, Some(tool), None) => {
+            let arguments =
+                asked.arguments.map_or_else(RawJson::empty_object, |arguments| call.arguments.part(arguments));
             let access = polling_of(&server, &call, &call.caller);
             context.permit_access(access, Need::Nothing).await.map_err(|refused| error(&refused))?;
             polled_tool(&context, ToolId::new(&server.name, tool.as_str()), arguments, (&call, interval)).await?
         }
-        (PolledType::Resource, None, Some(uri)) if asked.arguments.is_none() => {
+        (PollKind::Resource, None, Some(uri)) if asked.arguments.is_none() => {
             check_uri(uri)?;
             can_be_read(&context, &server, &call).await?;
             polled_resource(&context, &server, uri, (&call, interval)).await?
         }
-        (PolledType::Tool, ..) => return Err(wrong("the type `tool` takes `toolName` and `arguments`, and no `uri`")),
-        (PolledType::Resource, ..) => return Err(wrong("the type `resource` takes `uri`, and nothing of a tool")),
+        (PollKind::Tool, ..) => return Err(wrong("the type `tool` takes `toolName` and `arguments`, and no `uri`")),
+        (PollKind::Resource, ..) => return Err(wrong("the type `resource` takes `uri`, and nothing of a tool")),
     };
     let begun = context.begin_polling(&server, Subject { server: server.name.clone(), target, interval });
     match begun {
         Ok(id) => subscribed(&id, &server, asked.reason.as_deref()),
-        Err(NotBegun::TooMany(most)) => {
+        Err(PollStartError::TooMany(most)) => {
             Err(wrong(format!("{most} things are polled already")).with_next("UnsubscribePolling ends one"))
         }
-        Err(NotBegun::TakenOff) => Err(taken_off(&server)),
+        Err(PollStartError::TakenOff) => Err(taken_off(&server)),
     }
 }
 
@@ -122,20 +123,20 @@ pub(super) async fn poll(context: Arc<Context>, call: Call) -> Result<Outcome, T
 async fn polled_tool(
     context: &Context,
     id: ToolId,
-    arguments: Raw,
+    arguments: RawJson,
     (call, interval): (&Call, Duration),
 ) -> Result<Target, ToolError> {
     if !arguments.is_object() {
         return Err(wrong("`arguments` is an object"));
     }
-    let caller: Caller = call.caller.clone();
+    let caller: ToolCaller = call.caller.clone();
     let repeated = repeated(&caller, interval);
     let tool = context.find_tool(&id, call.timeout).await.map_err(|failed| error(&failed))?;
     let attempt = Attempt { caller: &repeated, tool: &tool.description, arguments: &arguments };
     let by = match context.gate.check(attempt) {
-        Check::Pass => Ok(PermittedBy::Rules),
+        Check::Pass => Ok(PermissionSource::Rules),
         Check::Refuse(refusal) => Err(refusal),
-        Check::Ask(answer) => answer.await.map(|()| PermittedBy::Person),
+        Check::Ask(answer) => answer.await.map(|()| PermissionSource::Person),
     };
     let by = by.map_err(|refusal| error(&HostError::Refused(refusal)))?;
     // If the tool has changed in the meantime, the first poll detects it.
@@ -157,13 +158,13 @@ async fn polled_resource(
 }
 
 /// Returns a caller whose name tells the person that the call is repeated.
-fn repeated(caller: &Caller, interval: Duration) -> Caller {
+fn repeated(caller: &ToolCaller, interval: Duration) -> ToolCaller {
     let seconds = interval.as_secs_f64();
     let name = format!("{} (again and again, every {seconds} s, until stopped)", caller.name);
-    Caller { name: name.into(), consent: caller.consent }
+    ToolCaller { name: name.into(), consent: caller.consent }
 }
 
-fn polling_of<'a>(server: &'a Server, call: &'a Call, caller: &'a Caller) -> Access<'a> {
+fn polling_of<'a>(server: &'a Server, call: &'a Call, caller: &'a ToolCaller) -> Access<'a> {
     Access { tool: POLL, server, arguments: &call.arguments, caller }
 }
 
@@ -179,7 +180,7 @@ async fn can_be_read(context: &Context, server: &Server, call: &Call) -> Result<
 
 /// Ends polling.
 pub(super) async fn unpoll(context: Arc<Context>, call: Call) -> Result<Outcome, ToolError> {
-    let UnpollingArguments { subscription_id, server, target } = decode(&context, &call.arguments)?;
+    let StopPollingArguments { subscription_id, server, target } = decode(&context, &call.arguments)?;
     if server.is_none() && target.is_none() && subscription_id.is_none() {
         return Err(wrong("nothing says which subscription is meant").with_next(known(&context.polls.told())));
     }

@@ -7,12 +7,12 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use wharf_spec::Untrusted;
 
 use crate::context::Context;
-use crate::lane::Patience;
+use crate::lane::CallDeadline;
 use crate::server::Server;
 
 /// The agent's subscriptions.
 #[derive(Default)]
-pub(crate) struct Watches(Mutex<Table>);
+pub(crate) struct AgentSubscriptions(Mutex<Table>);
 
 #[derive(Default)]
 struct Table {
@@ -36,7 +36,7 @@ pub(super) struct Which<'a> {
 
 /// Errors of subscribing to a resource.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum NotWatched {
+pub(super) enum SubscribeError {
     TooMany,
     /// The server has not answered before the deadline.
     NotInTime,
@@ -46,7 +46,7 @@ pub(super) enum NotWatched {
     TakenOff,
 }
 
-impl Watches {
+impl AgentSubscriptions {
     /// Subscribes to a resource and returns the subscription's ID. An existing subscription keeps its ID, if the server
     /// still confirms it.
     ///
@@ -56,22 +56,22 @@ impl Watches {
         context: &Context,
         server: &Arc<Server>,
         uri: &str,
-        patience: Patience,
-    ) -> Result<String, NotWatched> {
+        patience: CallDeadline,
+    ) -> Result<String, SubscribeError> {
         let known = self.lock().find(server, uri);
         if let Some(number) = known.filter(|_| server.watched.agreed().iter().any(|agreed| agreed == uri)) {
             return Ok(id(number));
         }
-        let (wanting, version) = self.want(server, uri).ok_or(NotWatched::TooMany)?;
+        let (wanting, version) = self.want(server, uri).ok_or(SubscribeError::TooMany)?;
         match tokio::time::timeout_at(patience.until, server.watched.is_agreed(version, uri)).await {
             Ok(true) => {}
-            Ok(false) => return Err(NotWatched::NotAgreed),
-            Err(_) => return Err(NotWatched::NotInTime),
+            Ok(false) => return Err(SubscribeError::NotAgreed),
+            Err(_) => return Err(SubscribeError::NotInTime),
         }
         let mut table = self.lock();
         // Under the lock, so that a server removed from now on finds this subscription.
         let outcome = match table.find(server, uri) {
-            _ if !context.is_current(server) => Err(NotWatched::TakenOff),
+            _ if !context.is_current(server) => Err(SubscribeError::TakenOff),
             Some(number) => Ok(id(number)),
             None => {
                 table.made += 1;
@@ -84,11 +84,11 @@ impl Watches {
         outcome
     }
 
-    fn want<'a>(&'a self, server: &'a Arc<Server>, uri: &'a str) -> Option<(Wanting<'a>, u64)> {
+    fn want<'a>(&'a self, server: &'a Arc<Server>, uri: &'a str) -> Option<(PendingSubscription<'a>, u64)> {
         let _table = self.lock();
         let version = server.watched.add(uri)?;
         server.usage.hold(server.watched.len());
-        Some((Wanting { watches: self, server, uri, kept: false }, version))
+        Some((PendingSubscription { watches: self, server, uri, kept: false }, version))
     }
 
     /// Ends the selected subscriptions and returns their number.
@@ -143,21 +143,21 @@ impl Which<'_> {
 }
 
 /// A pending subscription, which is ended on drop unless it is kept.
-struct Wanting<'a> {
-    watches: &'a Watches,
+struct PendingSubscription<'a> {
+    watches: &'a AgentSubscriptions,
     server: &'a Arc<Server>,
     uri: &'a str,
     kept: bool,
 }
 
-impl Wanting<'_> {
+impl PendingSubscription<'_> {
     fn keep(mut self) -> Watch {
         self.kept = true;
         Watch { server: Arc::clone(self.server), uri: self.uri.to_owned() }
     }
 }
 
-impl Drop for Wanting<'_> {
+impl Drop for PendingSubscription<'_> {
     fn drop(&mut self) {
         if !self.kept {
             let _table = self.watches.lock();
@@ -184,13 +184,13 @@ mod tests {
     use crate::host::Host;
 
     /// The server never starts; the test confirms the subscriptions itself.
-    async fn begin(host: &Host, server: &Arc<Server>, uri: &str, agreed: &[&str]) -> Result<String, NotWatched> {
+    async fn begin(host: &Host, server: &Arc<Server>, uri: &str, agreed: &[&str]) -> Result<String, SubscribeError> {
         let context = host.context();
         let agree = async {
             let version = server.watched.wanted().borrow().version;
             server.watched.agree(version, agreed.iter().map(|&uri| uri.to_owned()).collect());
         };
-        let begun = context.watches.begin(context, server, uri, Patience::of(Duration::from_secs(1)));
+        let begun = context.watches.begin(context, server, uri, CallDeadline::of(Duration::from_secs(1)));
         tokio::join!(begun, agree).0
     }
 
@@ -205,22 +205,22 @@ mod tests {
         let server = context.server("one").unwrap();
         let held = || server.usage.activity().held;
         for (uri, agreed, expected, count) in [
-            ("a:x", &[][..], Err(NotWatched::NotAgreed), 0),
+            ("a:x", &[][..], Err(SubscribeError::NotAgreed), 0),
             ("a:x", &["a:x"], Ok("watch-1"), 1),
             ("a:x", &[], Ok("watch-1"), 1),
             // By now the server has stopped confirming the resource.
-            ("a:x", &[], Err(NotWatched::NotAgreed), 1),
+            ("a:x", &[], Err(SubscribeError::NotAgreed), 1),
             ("a:y", &["a:x", "a:y"], Ok("watch-2"), 2),
         ] {
             let begun = begin(&host, &server, uri, agreed).await;
             assert_eq!((begun.as_deref(), held()), (expected.as_ref().copied(), count), "{uri}");
         }
-        let late = context.watches.begin(context, &server, "a:z", Patience::of(Duration::from_secs(1))).await;
-        assert_eq!((late, held()), (Err(NotWatched::NotInTime), 2));
+        let late = context.watches.begin(context, &server, "a:z", CallDeadline::of(Duration::from_secs(1))).await;
+        assert_eq!((late, held()), (Err(SubscribeError::NotInTime), 2));
         assert_eq!(context.watches.end(&Which { uri: Some("a:x"), ..Which::default() }), 1);
         assert_eq!((held(), context.watches.told()), (1, vec!["watch-2 (a:y of one)".to_owned()]));
         context.servers.store(Arc::default());
-        assert_eq!(begin(&host, &server, "a:z", &["a:y", "a:z"]).await, Err(NotWatched::TakenOff));
+        assert_eq!(begin(&host, &server, "a:z", &["a:y", "a:z"]).await, Err(SubscribeError::TakenOff));
         server.leave();
         let mut standing = server.standing.clone();
         while standing.changed().await.is_ok() {}

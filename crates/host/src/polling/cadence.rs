@@ -16,12 +16,12 @@ const MOST_DOUBLINGS: u32 = 10;
 
 /// Poll schedule of one subscription.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Cadence {
+pub(super) struct PollBackoff {
     interval: Duration,
     failures: u32,
 }
 
-impl Cadence {
+impl PollBackoff {
     pub fn new(interval: Duration) -> Self {
         Self { interval: interval.clamp(MINIMUM, LONGEST), failures: 0 }
     }
@@ -45,13 +45,13 @@ mod tests {
     use super::*;
 
     fn check(interval_ms: u64, failures: u32, least_ms: u64, most_ms: u64) {
-        let mut cadence = Cadence::new(Duration::from_millis(interval_ms));
+        let mut cadence = PollBackoff::new(Duration::from_millis(interval_ms));
         (0..failures).for_each(|_| cadence.note(false));
         let waits = (cadence.wait(|_| Duration::ZERO), cadence.wait(|spread| spread));
         let expected = (Duration::from_millis(least_ms), Duration::from_millis(most_ms));
         assert_eq!(waits, expected, "{interval_ms} ms after {failures} failures");
         cadence.note(true);
-        assert_eq!(cadence.wait(|_| Duration::ZERO), Cadence::new(cadence.interval).wait(|_| Duration::ZERO));
+        assert_eq!(cadence.wait(|_| Duration::ZERO), PollBackoff::new(cadence.interval).wait(|_| Duration::ZERO));
     }
 
     #[test]

@@ -1,7 +1,7 @@
 //! Change detection for poll results.
 
 use sha2::{Digest, Sha256};
-use wharf_json::{Bounds, Raw, members};
+use wharf_json::{JsonLimits, RawJson, members};
 
 /// Result members that describe the response rather than the content.
 const BESIDE: [&str; 3] = ["_meta", "ttlMs", "cacheScope"];
@@ -15,7 +15,7 @@ pub(super) struct Memory {
 
 impl Memory {
     /// Records a result. Returns whether it is new: it differs from the last one, is the first, or follows a failure.
-    pub fn note_result(&mut self, result: &Raw, bounds: &Bounds) -> bool {
+    pub fn note_result(&mut self, result: &RawJson, bounds: &JsonLimits) -> bool {
         let seen = digest(result, bounds);
         let changed = self.last.replace(seen) != Some(seen);
         std::mem::take(&mut self.failing) || changed
@@ -27,7 +27,7 @@ impl Memory {
     }
 }
 
-fn digest(result: &Raw, bounds: &Bounds) -> [u8; 32] {
+fn digest(result: &RawJson, bounds: &JsonLimits) -> [u8; 32] {
     let mut hasher = Sha256::new();
     match members(result, bounds) {
         Ok(members) => {
@@ -53,7 +53,7 @@ mod tests {
         for (n, (text, told)) in coming.iter().enumerate() {
             let found = match *text {
                 "" => memory.note_failure(),
-                text => memory.note_result(&Raw::parse(text.to_owned()).unwrap(), &Bounds::default()),
+                text => memory.note_result(&RawJson::parse(text.to_owned()).unwrap(), &JsonLimits::default()),
             };
             assert_eq!(found, *told, "{n} of {coming:?}");
         }

@@ -16,7 +16,7 @@ use tokio::task::AbortHandle;
 use wharf_spec::{ServerName, Untrusted};
 
 pub(crate) use cadence::{DEFAULT, LONGEST, MINIMUM};
-pub(crate) use poll::{PermittedBy, Subject, Target};
+pub(crate) use poll::{PermissionSource, Subject, Target};
 
 use crate::context::Context;
 use crate::server::Server;
@@ -26,7 +26,7 @@ const MOST: usize = 32;
 
 /// The poll subscriptions of one host.
 #[derive(Default)]
-pub(crate) struct Polls(Mutex<Table>);
+pub(crate) struct PollSubscriptions(Mutex<Table>);
 
 #[derive(Default)]
 struct Table {
@@ -52,13 +52,13 @@ pub(crate) struct Which<'a> {
 
 /// Errors of beginning to poll.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum NotBegun {
+pub(crate) enum PollStartError {
     TooMany(usize),
     /// The server was removed in the meantime.
     TakenOff,
 }
 
-impl Polls {
+impl PollSubscriptions {
     /// Returns the number of subscriptions.
     #[cfg(test)]
     pub fn len(&self) -> usize {
@@ -91,14 +91,14 @@ impl Polls {
 
 impl Context {
     /// Begins to poll, immediately for the first time, and returns the subscription's ID.
-    pub fn begin_polling(self: &Arc<Self>, server: &Server, subject: Subject) -> Result<String, NotBegun> {
+    pub fn begin_polling(self: &Arc<Self>, server: &Server, subject: Subject) -> Result<String, PollStartError> {
         let mut table = self.polls.lock();
         if table.running.len() >= MOST {
-            return Err(NotBegun::TooMany(MOST));
+            return Err(PollStartError::TooMany(MOST));
         }
         // Under the lock, so that a server removed from now on finds this subscription.
         if !self.is_current(server) {
-            return Err(NotBegun::TakenOff);
+            return Err(PollStartError::TakenOff);
         }
         table.made += 1;
         let number = table.made;
@@ -134,7 +134,7 @@ fn id(number: u64) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::access::Permitted;
+    use crate::access::PermittedAccess;
     use crate::events::{Event, Heard};
     use crate::host::Host;
 
@@ -149,10 +149,10 @@ mod tests {
         let (context, mut events) = (host.context(), host.events());
         let server = context.server("one").unwrap();
         let begin = || {
-            let mut tool = wharf_tools::Description::new("SubscribePolling", "", wharf_json::Raw::empty_object());
+            let mut tool = wharf_tools::Description::new("SubscribePolling", "", wharf_json::RawJson::empty_object());
             (tool.risk, tool.permission) = (wharf_tools::Risk::Low, wharf_tools::Permission::NotNeeded);
-            let permitted = Permitted { tool: Arc::new(tool), by: PermittedBy::Rules };
-            let (arguments, caller) = (wharf_json::Raw::empty_object(), wharf_tools::Caller::agent());
+            let permitted = PermittedAccess { tool: Arc::new(tool), by: PermissionSource::Rules };
+            let (arguments, caller) = (wharf_json::RawJson::empty_object(), wharf_tools::ToolCaller::agent());
             let target = Target::Resource { uri: "a:b".to_owned(), arguments, permitted, caller };
             context.begin_polling(&server, Subject { server: name.clone(), target, interval: LONGEST })
         };
@@ -165,7 +165,7 @@ mod tests {
         }
         assert_eq!(context.polls.len(), 1);
         context.servers.store(Arc::default());
-        assert_eq!(begin(), Err(NotBegun::TakenOff));
+        assert_eq!(begin(), Err(PollStartError::TakenOff));
         server.leave();
         let mut standing = server.standing.clone();
         while standing.changed().await.is_ok() {}

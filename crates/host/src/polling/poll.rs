@@ -3,12 +3,12 @@
 use std::time::Duration;
 
 use wharf_client::{CallError, ResultKind};
-use wharf_json::Raw;
+use wharf_json::RawJson;
 use wharf_spec::{Fingerprint, ServerName, ToolId, Untrusted};
-use wharf_tools::{Attempt, Block, Caller, Check, Contents, Outcome};
+use wharf_tools::{Attempt, Block, Check, Contents, Outcome, ToolCaller};
 use wharf_wire::{ReadResult, ToolResult, View as _};
 
-use crate::access::Permitted;
+use crate::access::PermittedAccess;
 use crate::call::CallOptions;
 use crate::context::Context;
 use crate::error::HostError;
@@ -30,27 +30,27 @@ pub(crate) enum Target {
     /// A tool to call.
     Tool {
         id: ToolId,
-        arguments: Raw,
+        arguments: RawJson,
         /// Fingerprint of the permitted definition.
         permitted: Fingerprint,
         /// Origin of the permission.
-        by: PermittedBy,
+        by: PermissionSource,
         /// The caller that requested the polling.
-        caller: Caller,
+        caller: ToolCaller,
     },
     /// A resource to read.
     Resource {
         uri: String,
         /// Arguments with which the polling was requested.
-        arguments: Raw,
-        permitted: Permitted,
-        caller: Caller,
+        arguments: RawJson,
+        permitted: PermittedAccess,
+        caller: ToolCaller,
     },
 }
 
 /// Origin of a permission to poll.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum PermittedBy {
+pub(crate) enum PermissionSource {
     /// Rules, trust or an earlier answer. Checked again for every poll.
     Rules,
     /// A person, asked about the polling as a whole.
@@ -83,7 +83,7 @@ impl Target {
     }
 
     /// Returns the text of a result, truncated to the size of a note. Untrusted.
-    pub async fn text(&self, result: &Raw, context: &Context) -> String {
+    pub async fn text(&self, result: &RawJson, context: &Context) -> String {
         let bounds = &context.options.limits.bounds;
         let outcome = match self {
             Self::Tool { .. } => ToolResult::view(result.clone(), bounds).map(|result| results::outcome(&result)),
@@ -99,7 +99,7 @@ impl Target {
 }
 
 /// Polls once. Dropping the future cancels the call.
-pub(super) async fn poll(context: &Context, subject: &Subject) -> Result<Raw, Missed> {
+pub(super) async fn poll(context: &Context, subject: &Subject) -> Result<RawJson, Missed> {
     match &subject.target {
         Target::Tool { id, arguments, permitted, by, caller } => {
             poll_tool(context, id, arguments, (permitted, *by, caller)).await
@@ -114,9 +114,9 @@ pub(super) async fn poll(context: &Context, subject: &Subject) -> Result<Raw, Mi
 async fn poll_tool(
     context: &Context,
     id: &ToolId,
-    arguments: &Raw,
-    (permitted, by, caller): (&Fingerprint, PermittedBy, &Caller),
-) -> Result<Raw, Missed> {
+    arguments: &RawJson,
+    (permitted, by, caller): (&Fingerprint, PermissionSource, &ToolCaller),
+) -> Result<RawJson, Missed> {
     let mut options = CallOptions::default().caller(caller.clone());
     options.call.fresh = true;
     let tool = context.find_tool(id, options.call.timeout).await.map_err(Missed::from)?;
@@ -132,16 +132,18 @@ async fn poll_tool(
 }
 
 /// Checks one poll with the gate, because rules may have changed since the polling was permitted.
-fn still_permitted(context: &Context, attempt: Attempt<'_>, by: PermittedBy) -> Result<(), Missed> {
+fn still_permitted(context: &Context, attempt: Attempt<'_>, by: PermissionSource) -> Result<(), Missed> {
     match (context.gate.check(attempt), by) {
         // The person's answer covers the polling as a whole.
-        (Check::Pass, _) | (Check::Ask(_), PermittedBy::Person) => Ok(()),
-        (Check::Ask(_), PermittedBy::Rules) => Err(Missed::ForGood("it needs a person's permission now".to_owned())),
+        (Check::Pass, _) | (Check::Ask(_), PermissionSource::Person) => Ok(()),
+        (Check::Ask(_), PermissionSource::Rules) => {
+            Err(Missed::ForGood("it needs a person's permission now".to_owned()))
+        }
         (Check::Refuse(refusal), _) => Err(Missed::ForGood(refusal.to_string())),
     }
 }
 
-async fn poll_resource(context: &Context, server: &ServerName, uri: &str) -> Result<Raw, Missed> {
+async fn poll_resource(context: &Context, server: &ServerName, uri: &str) -> Result<RawJson, Missed> {
     let server = context.server(server.as_str()).map_err(Missed::from)?;
     let mut options = wharf_client::CallOptions::default();
     options.fresh = true;

@@ -3,7 +3,7 @@
 use std::sync::{Arc, Weak};
 
 use super::Which;
-use super::cadence::Cadence;
+use super::cadence::PollBackoff;
 use super::memory::Memory;
 use super::poll::{Missed, Subject, poll};
 use crate::context::Context;
@@ -17,7 +17,7 @@ enum Then {
 
 /// Polls until a permanent error occurs or the host is dropped. Aborting the task cancels a poll in progress.
 pub(super) async fn run(context: Weak<Context>, id: String, subject: Subject) {
-    let (mut cadence, mut memory) = (Cadence::new(subject.interval), Memory::default());
+    let (mut cadence, mut memory) = (PollBackoff::new(subject.interval), Memory::default());
     while let Some(context) = context.upgrade() {
         let outcome = poll(&context, &subject).await;
         cadence.note(outcome.is_ok());
@@ -38,7 +38,7 @@ async fn tell(
     id: &str,
     subject: &Subject,
     memory: &mut Memory,
-    outcome: Result<wharf_json::Raw, Missed>,
+    outcome: Result<wharf_json::RawJson, Missed>,
 ) -> Then {
     let what = subject.target.told();
     let (note, then, outcome) = match outcome {

@@ -5,8 +5,8 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use tokio::time::Instant;
-use wharf_client::{Answer, Inputs, ResultKind};
-use wharf_json::Raw;
+use wharf_client::{Answer, InputHandling, ResultKind};
+use wharf_json::RawJson;
 use wharf_spec::Fingerprint;
 
 use crate::call::CallOptions;
@@ -28,10 +28,10 @@ pub(crate) struct Question {
 impl Question {
     /// Returns the cache key of a call, or `None` if its result must not be cached. The server's settings have to
     /// enable the cache and the tool has to declare itself read-only.
-    pub fn of(server: &Server, tool: &CatalogTool, arguments: &Raw, options: &CallOptions) -> Option<Self> {
+    pub fn of(server: &Server, tool: &CatalogTool, arguments: &RawJson, options: &CallOptions) -> Option<Self> {
         server.kept.load().settings.keep_results?;
         if options.call.fresh
-            || options.call.inputs == Inputs::Forward
+            || options.call.inputs == InputHandling::Forward
             || tool.description.hints.read_only != Some(true)
         {
             return None;
@@ -53,16 +53,16 @@ impl Question {
 
 /// Result cache of one server.
 #[derive(Default)]
-pub(crate) struct KeptResults(Mutex<HashMap<Question, Entry>>);
+pub(crate) struct ToolResultCache(Mutex<HashMap<Question, Entry>>);
 
 struct Entry {
-    result: Raw,
+    result: RawJson,
     until: Instant,
 }
 
-impl KeptResults {
+impl ToolResultCache {
     /// Returns a result that has not expired.
-    pub fn find(&self, question: &Question) -> Option<Raw> {
+    pub fn find(&self, question: &Question) -> Option<RawJson> {
         let kept = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         kept.get(question).filter(|entry| Instant::now() < entry.until).map(|entry| entry.result.clone())
     }
@@ -73,7 +73,7 @@ impl KeptResults {
     }
 
     /// Caches a result for the given time. Evicts expired results, then those that expire first.
-    pub fn keep(&self, question: Question, result: &Raw, time: Duration) {
+    pub fn keep(&self, question: Question, result: &RawJson, time: Duration) {
         let (now, size) = (Instant::now(), question.arguments.len() + result.as_bytes().len());
         let Some(until) = now.checked_add(time).filter(|_| size <= MOST_BYTES / 4) else { return };
         let mut kept = self.0.lock().unwrap_or_else(PoisonError::into_inner);
@@ -84,7 +84,7 @@ impl KeptResults {
             kept.remove(&first);
         }
         // Copied, because the result may be a small part of a large message.
-        let result = Raw::known(result.as_bytes().to_vec());
+        let result = RawJson::known(result.as_bytes().to_vec());
         kept.insert(question, Entry { result, until });
     }
 }
@@ -103,8 +103,8 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn a_result_is_found_in_time_and_by_the_same_question_only() {
-        let kept = KeptResults::default();
-        let result = Raw::parse("{}").unwrap();
+        let kept = ToolResultCache::default();
+        let result = RawJson::parse("{}").unwrap();
         kept.keep(question(1), &result, Duration::from_secs(1));
         assert!(kept.find(&question(1)).is_some() && kept.find(&question(2)).is_none());
         let redefined = Question { definition: Fingerprint([1; 32]), ..question(1) };
@@ -115,8 +115,8 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn it_does_not_grow_for_ever() {
-        let kept = KeptResults::default();
-        let large = Raw::parse(format!("\"{}\"", "x".repeat(MOST_BYTES / 5))).unwrap();
+        let kept = ToolResultCache::default();
+        let large = RawJson::parse(format!("\"{}\"", "x".repeat(MOST_BYTES / 5))).unwrap();
         for n in 0..2 * MOST {
             kept.keep(question(n), &large, Duration::from_secs(1));
         }
@@ -124,9 +124,9 @@ mod tests {
         assert!(!inside.is_empty() && inside.len() <= MOST && bytes(&inside) <= MOST_BYTES);
         drop(inside);
         let long = Question { arguments: vec![b' '; MOST_BYTES], ..question(0) };
-        kept.keep(long.clone(), &Raw::parse("{}").unwrap(), Duration::from_secs(1));
+        kept.keep(long.clone(), &RawJson::parse("{}").unwrap(), Duration::from_secs(1));
         assert!(kept.find(&long).is_none());
-        let small = Raw::parse("{}").unwrap();
+        let small = RawJson::parse("{}").unwrap();
         kept.keep(question(usize::MAX), &small, Duration::MAX);
         assert!(kept.find(&question(usize::MAX)).is_none());
     }

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use wharf_spec::Shown;
-use wharf_store::{Extension, SpillDir, SpillError, Spilled};
+use wharf_store::{SpillDir, SpillError, SpillExtension, SpilledFile};
 use wharf_tools::{Block, Contents, Outcome};
 
 /// Limits of a result passed to an agent.
@@ -34,7 +34,7 @@ pub(crate) async fn limited(outcome: Outcome, limits: ResultLimits, spill: Optio
     if fits(&outcome, limits) {
         return outcome;
     }
-    match tokio::task::spawn_blocking(move || Cutter::new(limits, spill.as_deref()).cut(outcome)).await {
+    match tokio::task::spawn_blocking(move || OutcomeTruncator::new(limits, spill.as_deref()).cut(outcome)).await {
         Ok(outcome) => outcome,
         Err(_) => Outcome::error("the result was too large, and cutting it failed"),
     }
@@ -42,7 +42,7 @@ pub(crate) async fn limited(outcome: Outcome, limits: ResultLimits, spill: Optio
 
 /// Truncates an outcome on the current thread, which may block.
 pub(crate) fn limited_blocking(outcome: Outcome, limits: ResultLimits, spill: Option<&SpillDir>) -> Outcome {
-    if fits(&outcome, limits) { outcome } else { Cutter::new(limits, spill).cut(outcome) }
+    if fits(&outcome, limits) { outcome } else { OutcomeTruncator::new(limits, spill).cut(outcome) }
 }
 
 fn fits(outcome: &Outcome, limits: ResultLimits) -> bool {
@@ -76,7 +76,7 @@ fn attached(block: &Block) -> usize {
     }
 }
 
-struct Cutter<'a> {
+struct OutcomeTruncator<'a> {
     /// Bytes of text left, including a line break before each block.
     left: usize,
     limits: ResultLimits,
@@ -97,7 +97,7 @@ struct Rest {
     shown: usize,
 }
 
-impl<'a> Cutter<'a> {
+impl<'a> OutcomeTruncator<'a> {
     fn new(limits: ResultLimits, spill: Option<&'a SpillDir>) -> Self {
         Self { left: limits.text + 1, limits, spill, rest: Rest::default(), aside: 0, left_out: 0 }
     }
@@ -110,7 +110,7 @@ impl<'a> Cutter<'a> {
         }
         let mut data = outcome.data;
         if let Some(data) = data.take_if(|data| data.as_bytes().len() + 1 > self.left) {
-            let written = self.write(|dir| dir.write(Extension::Json, data.as_bytes()));
+            let written = self.write(|dir| dir.write(SpillExtension::Json, data.as_bytes()));
             let what = format!("structured data of {} bytes", data.as_bytes().len());
             blocks.push(file(written, Some("application/json".to_owned()), &what));
         }
@@ -156,7 +156,7 @@ impl<'a> Cutter<'a> {
             1 => (mime.as_deref(), format!("text of {bytes} bytes, of which the first {shown} are shown")),
             many => (None, format!("{many} texts of {bytes} bytes, of which the first {shown} are shown")),
         };
-        let extension = kind.map_or(Extension::Txt, Extension::of_media_type);
+        let extension = kind.map_or(SpillExtension::Txt, SpillExtension::of_media_type);
         let lines = || texts.iter().enumerate().flat_map(|(n, text)| [if n == 0 { "" } else { "\n" }, text.as_str()]);
         let written = self.write(|dir| dir.write_pieces(extension, lines()));
         Some(file(written, Some(kind.unwrap_or("text/plain").to_owned()), &what))
@@ -178,18 +178,18 @@ impl<'a> Cutter<'a> {
                 (what, mime.as_ref(), self.decoded(mime.as_deref().unwrap_or_default(), data.text()))
             }
             Block::Other { raw, .. } => {
-                ("block".to_owned(), None, self.write(|dir| dir.write(Extension::Json, raw.as_bytes())))
+                ("block".to_owned(), None, self.write(|dir| dir.write(SpillExtension::Json, raw.as_bytes())))
             }
             _ => return Some(block),
         };
         Some(file(written, mime.cloned(), &format!("{what} of {bytes} bytes")))
     }
 
-    fn decoded(&self, mime: &str, text: &str) -> Result<Spilled, String> {
-        self.write(|dir| dir.write_base64(Extension::of_media_type(mime), text.as_bytes()))
+    fn decoded(&self, mime: &str, text: &str) -> Result<SpilledFile, String> {
+        self.write(|dir| dir.write_base64(SpillExtension::of_media_type(mime), text.as_bytes()))
     }
 
-    fn write(&self, write: impl Fn(&SpillDir) -> Result<Spilled, SpillError>) -> Result<Spilled, String> {
+    fn write(&self, write: impl Fn(&SpillDir) -> Result<SpilledFile, SpillError>) -> Result<SpilledFile, String> {
         let Some(dir) = self.spill else { return Err("there is no place to keep it".to_owned()) };
         write(dir).map_err(|error| error.to_string())
     }
@@ -206,9 +206,9 @@ impl Rest {
 }
 
 /// Returns the block that replaces the removed content: the file's path, or the reason why the content is lost.
-fn file(written: Result<Spilled, String>, mime: Option<String>, what: &str) -> Block {
+fn file(written: Result<SpilledFile, String>, mime: Option<String>, what: &str) -> Block {
     match written {
-        Ok(Spilled { path, bytes }) => {
+        Ok(SpilledFile { path, bytes }) => {
             Block::File { path, mime, bytes, note: format!("{what}: too large to show whole") }
         }
         Err(why) => Block::text(format!("[{what}: too large to show whole, and the rest is lost: {why}]")),
@@ -218,8 +218,8 @@ fn file(written: Result<Spilled, String>, mime: Option<String>, what: &str) -> B
 #[cfg(test)]
 mod tests {
     use super::*;
-    use wharf_json::Raw;
-    use wharf_tools::Base64;
+    use wharf_json::RawJson;
+    use wharf_tools::Base64Text;
 
     const LIMITS: ResultLimits = ResultLimits { text: 10, attachment: 8 };
 
@@ -231,10 +231,10 @@ mod tests {
 
     #[tokio::test]
     async fn what_fits_is_left_alone() {
-        let outcome = Outcome::new(vec![Block::text("012345")]).with_data(Raw::parse("[1]").unwrap());
+        let outcome = Outcome::new(vec![Block::text("012345")]).with_data(RawJson::parse("[1]").unwrap());
         let (found, _place) = limit(outcome.clone()).await;
         assert_eq!(found, outcome);
-        let said_twice = Outcome::new(vec![Block::text("[1,2,3,4]")]).with_data(Raw::parse("[1,2,3,4]").unwrap());
+        let said_twice = Outcome::new(vec![Block::text("[1,2,3,4]")]).with_data(RawJson::parse("[1,2,3,4]").unwrap());
         assert_eq!(limit(said_twice.clone()).await.0, said_twice);
     }
 
@@ -253,8 +253,8 @@ mod tests {
 
     #[tokio::test]
     async fn pictures_and_data_go_to_files_of_their_kind() {
-        let image = Block::Image { data: Base64::of(&[7; 9]), mime: "image/png".to_owned(), raw: None };
-        let data = Raw::parse(r#"{"a":12345678901234567890}"#).unwrap();
+        let image = Block::Image { data: Base64Text::of(&[7; 9]), mime: "image/png".to_owned(), raw: None };
+        let data = RawJson::parse(r#"{"a":12345678901234567890}"#).unwrap();
         let (found, _place) = limit(Outcome::new(vec![image]).with_data(data.clone())).await;
         let [Block::File { path: picture, .. }, Block::File { path: kept, .. }] = &found.blocks[..] else {
             panic!("{found:?}")
@@ -271,11 +271,11 @@ mod tests {
     async fn however_many_blocks_there_are_the_files_and_the_notes_are_few() {
         let link =
             || Block::Link { uri: "a:b".to_owned(), name: None, mime: None, description: None, size: None, raw: None };
-        let bytes = || Contents::Bytes(Base64::of(&[7; 9]));
+        let bytes = || Contents::Bytes(Base64Text::of(&[7; 9]));
         let resource = || Block::Resource { uri: "a:c".to_owned(), mime: None, contents: bytes(), raw: None };
         for make in [&|| Block::text("0123"), &link as &dyn Fn() -> Block, &resource] {
             let blocks: Vec<Block> = std::iter::repeat_with(make).take(2000).collect();
-            let data = Raw::parse("[12345678901]").unwrap();
+            let data = RawJson::parse("[12345678901]").unwrap();
             let (found, place) = limit(Outcome::new(blocks).with_data(data)).await;
             let files = std::fs::read_dir(place.path().join("spill")).unwrap().count();
             assert!(files <= MOST_ASIDE + 3, "{files} files");
@@ -296,7 +296,7 @@ mod tests {
     #[tokio::test]
     async fn a_lie_about_base64_loses_only_itself() {
         let image = Block::Image {
-            data: Base64::from_json(Raw::parse(format!("\"{}\"", "!".repeat(40))).unwrap()).unwrap(),
+            data: Base64Text::from_json(RawJson::parse(format!("\"{}\"", "!".repeat(40))).unwrap()).unwrap(),
             mime: "image/png".to_owned(),
             raw: None,
         };

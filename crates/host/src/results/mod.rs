@@ -7,13 +7,13 @@ use std::borrow::Cow;
 
 use serde::Deserialize;
 use serde_json::value::RawValue;
-use wharf_json::Raw;
-use wharf_tools::{Base64, Block, Contents, Outcome};
+use wharf_json::RawJson;
+use wharf_tools::{Base64Text, Block, Contents, Outcome};
 use wharf_wire::{Content, ToolResult};
 
 use crate::catalog::visible as shown_to_models;
 
-pub(crate) use kept::{KeptResults, Question};
+pub(crate) use kept::{Question, ToolResultCache};
 pub use limit::ResultLimits;
 pub(crate) use limit::{limited, limited_blocking};
 
@@ -53,7 +53,7 @@ pub(crate) fn block(content: &Content) -> Block {
     }
 }
 
-fn link(uri: &str, name: Option<String>, mime: Option<String>, raw: Raw) -> Block {
+fn link(uri: &str, name: Option<String>, mime: Option<String>, raw: RawJson) -> Block {
     #[derive(Deserialize, Default)]
     #[serde(default)]
     struct Rest {
@@ -67,18 +67,18 @@ fn link(uri: &str, name: Option<String>, mime: Option<String>, raw: Raw) -> Bloc
 }
 
 /// Returns the `data` of a block, sharing its memory.
-fn bytes_of(raw: &Raw) -> Option<Base64> {
+fn bytes_of(raw: &RawJson) -> Option<Base64Text> {
     #[derive(Deserialize)]
     struct Data<'a> {
         #[serde(borrow)]
         data: &'a RawValue,
     }
     let Data { data } = serde_json::from_slice(raw.as_bytes()).ok()?;
-    Base64::from_json(raw.part(data))
+    Base64Text::from_json(raw.part(data))
 }
 
 /// Returns the `blob` of an embedded resource, sharing its memory.
-fn blob_of(raw: &Raw) -> Option<Base64> {
+fn blob_of(raw: &RawJson) -> Option<Base64Text> {
     #[derive(Deserialize)]
     struct Inside<'a> {
         #[serde(borrow)]
@@ -90,7 +90,7 @@ fn blob_of(raw: &Raw) -> Option<Base64> {
         resource: Inside<'a>,
     }
     let Outside { resource } = serde_json::from_slice(raw.as_bytes()).ok()?;
-    Base64::from_json(raw.part(resource.blob))
+    Base64Text::from_json(raw.part(resource.blob))
 }
 
 /// Escapes hidden and control characters in the texts of an outcome. Raw JSON and structured data are unchanged.
@@ -109,7 +109,7 @@ fn reveal(block: &mut Block) {
 
 /// Reports whether a result is marked as an error, without decoding it. For statistics only: a nested `isError` member
 /// also counts.
-pub(crate) fn says_error(result: &Raw) -> bool {
+pub(crate) fn says_error(result: &RawJson) -> bool {
     const MARK: &[u8] = b"\"isError\"";
     let text = result.as_bytes();
     let mut rest = text;
@@ -127,11 +127,11 @@ pub(crate) fn says_error(result: &Raw) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use wharf_wire::{Bounds, View as _};
+    use wharf_wire::{JsonLimits, View as _};
 
     fn of(text: &str) -> Outcome {
-        let raw = Raw::parse(text.to_owned()).unwrap();
-        outcome(&ToolResult::view(raw, &Bounds::default()).unwrap())
+        let raw = RawJson::parse(text.to_owned()).unwrap();
+        outcome(&ToolResult::view(raw, &JsonLimits::default()).unwrap())
     }
 
     #[test]
@@ -183,7 +183,7 @@ mod tests {
             (r#"{"content":[{"type":"text","text":"\"isError\":true"}]}"#, false),
             ("{}", false),
         ] {
-            assert_eq!(says_error(&Raw::parse(text).unwrap()), expected, "{text}");
+            assert_eq!(says_error(&RawJson::parse(text).unwrap()), expected, "{text}");
         }
     }
 }

@@ -19,14 +19,14 @@ const MOST_DOUBLINGS: u32 = 16;
 
 /// Failed connection attempts since the last stable connection.
 #[derive(Debug, Clone)]
-pub(super) struct Attempts {
+pub(super) struct RetrySchedule {
     failed: u32,
     given_up: u32,
     last_start: Option<Instant>,
     dice: Dice,
 }
 
-impl Attempts {
+impl RetrySchedule {
     pub fn new(seed: u64) -> Self {
         Self { failed: 0, given_up: 0, last_start: None, dice: Dice(seed | 1) }
     }
@@ -105,7 +105,7 @@ mod tests {
         let backoff = Backoff { attempts: 5, base: Duration::from_millis(500), max: Duration::from_secs(3) };
         for seed in 1..500u64 {
             let now = Instant::now();
-            let mut attempts = Attempts::new(seed.wrapping_mul(0x9E37_79B9_7F4A_7C15));
+            let mut attempts = RetrySchedule::new(seed.wrapping_mul(0x9E37_79B9_7F4A_7C15));
             let waits: Vec<_> = std::iter::from_fn(|| attempts.again(backoff, now).map(|due| due - now)).collect();
             let bounds = [(0, 500), (500, 1000), (1000, 2000), (1500, 3000), (1500, 3000)];
             assert_eq!(waits.len(), bounds.len());
@@ -118,7 +118,7 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn a_server_is_started_once_a_second_at_most() {
         let now = Instant::now();
-        let mut attempts = Attempts::new(7);
+        let mut attempts = RetrySchedule::new(7);
         attempts.started(now);
         assert_eq!(attempts.soon(Backoff::default(), now), now + BETWEEN_STARTS);
         let first = attempts.again(Backoff::default(), now).unwrap();
@@ -128,7 +128,7 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn each_cool_down_is_longer_up_to_a_limit() {
         let now = Instant::now();
-        let mut attempts = Attempts::new(7);
+        let mut attempts = RetrySchedule::new(7);
         let waits: Vec<_> = (0..8).map(|_| (attempts.cool_down(now) - now).as_secs()).collect();
         assert!((60..=66).contains(&waits[0]) && (120..=132).contains(&waits[1]), "{waits:?}");
         assert!(waits.iter().all(|wait| *wait <= 660), "{waits:?}");

@@ -12,5 +12,5 @@ mod tests;
 pub(crate) use open::{Open, Stopped};
 pub use phase::State;
 pub(crate) use standing::{Standing, Way};
-pub(crate) use step::{Activity, Command, Keeping, Supervisor};
+pub(crate) use step::{Command, Keeping, ServerActivity, Supervisor};
 pub(crate) use task::{Closing, Keeper, moment, supervise};

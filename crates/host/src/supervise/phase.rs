@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use tokio::time::Instant;
-use wharf_spec::Admission;
+use wharf_spec::ActivationState;
 
 /// The phase of a server. Each phase holds only the resources it needs; leaving the phase drops and thereby stops them.
 ///
@@ -26,12 +26,12 @@ pub(crate) enum Phase<A, C> {
     /// Connection lost or attempt failed; a retry is scheduled.
     Reconnecting { due: Instant },
     /// All retries failed, or retrying is pointless or switched off.
-    Failed { until: Instant, comes_back: ComesBack },
+    Failed { until: Instant, comes_back: RecoveryTrigger },
 }
 
 /// The event that ends a failure once its cool-down has passed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum ComesBack {
+pub(crate) enum RecoveryTrigger {
     /// The supervisor makes one attempt automatically.
     ByItself,
     /// The next call triggers one attempt. The failure is not transient.
@@ -94,11 +94,11 @@ impl std::fmt::Display for State {
 
 impl<A, C> Phase<A, C> {
     /// Returns the phase of a server that may not be used.
-    pub fn barred(admission: Admission) -> Option<Self> {
+    pub fn barred(admission: ActivationState) -> Option<Self> {
         match admission {
-            Admission::Enabled => None,
-            Admission::Disabled => Some(Self::Disabled),
-            Admission::Unapproved => Some(Self::Unapproved),
+            ActivationState::Enabled => None,
+            ActivationState::Disabled => Some(Self::Disabled),
+            ActivationState::Unapproved => Some(Self::Unapproved),
         }
     }
 

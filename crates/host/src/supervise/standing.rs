@@ -6,7 +6,7 @@ use std::time::SystemTime;
 use tokio::time::Instant;
 use wharf_client::Connection;
 
-use super::phase::{ComesBack, Phase, State};
+use super::phase::{Phase, RecoveryTrigger, State};
 use super::step::Supervisor;
 use crate::trouble::Trouble;
 
@@ -65,7 +65,7 @@ impl<C> Way<C> {
             Phase::Ready { open, .. } => Self::Open(by(open)),
             Phase::Connecting { .. } | Phase::Reconnecting { .. } => Self::Coming,
             Phase::Idle => Self::Asleep { from: None },
-            Phase::Failed { until, comes_back } if *comes_back != ComesBack::ByHand => {
+            Phase::Failed { until, comes_back } if *comes_back != RecoveryTrigger::ByHand => {
                 Self::Asleep { from: Some(*until) }
             }
             _ => Self::Shut,

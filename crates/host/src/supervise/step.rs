@@ -4,10 +4,10 @@ use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
 use tokio::time::Instant;
-use wharf_spec::{Admission, Backoff, Reconnect};
+use wharf_spec::{ActivationState, Backoff, Reconnect};
 
-use super::backoff::{Attempts, STABLE};
-use super::phase::{ComesBack, Phase, State};
+use super::backoff::{RetrySchedule, STABLE};
+use super::phase::{Phase, RecoveryTrigger, State};
 use crate::trouble::Trouble;
 
 /// Minimum interval between two checks of a ready server, regardless of its settings.
@@ -16,7 +16,7 @@ const BETWEEN_LOOKS: Duration = Duration::from_secs(1);
 /// The part of a server's settings that the supervisor needs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Keeping {
-    pub admission: Admission,
+    pub admission: ActivationState,
     pub lazy: bool,
     pub reconnect: Reconnect,
     pub health_check: Option<Duration>,
@@ -60,26 +60,26 @@ pub(crate) enum Event<C> {
         trouble: Arc<Trouble>,
     },
     /// The time returned by [`Supervisor::due`] has come.
-    Due(Activity),
+    Due(ServerActivity),
 }
 
 /// Current use of a server.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Activity {
+pub(crate) struct ServerActivity {
     pub in_flight: usize,
     /// Subscriptions and other holds that prevent an idle stop.
     pub held: usize,
     pub last_used: Instant,
 }
 
-impl Activity {
+impl ServerActivity {
     fn is_unused(self) -> bool {
         self.in_flight == 0 && self.held == 0
     }
 }
 
 /// Times at which a ready server is stopped as idle, health-checked, and considered stable.
-struct Dates {
+struct ReadySchedule {
     stop: Option<Instant>,
     check: Option<Instant>,
     firm: Option<Instant>,
@@ -109,7 +109,7 @@ pub(crate) struct Supervisor<A, C> {
     phase: Phase<A, C>,
     /// Number of the current attempt. Results of older attempts are stale.
     epoch: u64,
-    attempts: Attempts,
+    attempts: RetrySchedule,
     pub since: SystemTime,
     pub last_trouble: Option<Arc<Trouble>>,
     pub last_connected: Option<SystemTime>,
@@ -123,7 +123,7 @@ impl<A, C> Supervisor<A, C> {
             keeping,
             phase: Phase::barred(keeping.admission).unwrap_or(Phase::Idle),
             epoch: 0,
-            attempts: Attempts::new(seed),
+            attempts: RetrySchedule::new(seed),
             since: now.date,
             last_trouble: None,
             last_connected: None,
@@ -207,12 +207,12 @@ impl<A, C> Supervisor<A, C> {
     }
 
     /// Returns the time of the next [`Event::Due`] if no other event arrives before.
-    pub fn due(&self, activity: Activity, now: Instant) -> Option<Instant> {
+    pub fn due(&self, activity: ServerActivity, now: Instant) -> Option<Instant> {
         match self.phase {
             Phase::Reconnecting { due } => Some(due),
-            Phase::Failed { until, comes_back: ComesBack::ByItself } => Some(until),
+            Phase::Failed { until, comes_back: RecoveryTrigger::ByItself } => Some(until),
             Phase::Ready { since, checked, .. } => {
-                let Dates { stop, check, firm } = self.dates(since, checked, activity, now);
+                let ReadySchedule { stop, check, firm } = self.dates(since, checked, activity, now);
                 [stop, check, firm].into_iter().flatten().min()
             }
             _ => None,
@@ -220,7 +220,7 @@ impl<A, C> Supervisor<A, C> {
     }
 
     /// Returns the scheduled times of a ready server.
-    fn dates(&self, since: Instant, checked: Instant, activity: Activity, now: Instant) -> Dates {
+    fn dates(&self, since: Instant, checked: Instant, activity: ServerActivity, now: Instant) -> ReadySchedule {
         // The idle time starts no earlier than the connection, even if the last use was long before.
         let unused_since = activity.last_used.max(since);
         let stop = self.idle_stop().and_then(|time| match activity.is_unused() {
@@ -230,13 +230,13 @@ impl<A, C> Supervisor<A, C> {
         let every = self.keeping.health_check.map(|time| time.max(BETWEEN_LOOKS));
         let check = every.and_then(|time| activity.last_used.max(checked).checked_add(time));
         let firm = (self.attempts.failed() > 0).then_some(since + STABLE);
-        Dates { stop, check, firm }
+        ReadySchedule { stop, check, firm }
     }
 
     fn obey(&mut self, command: Command, now: Moment, effects: &mut Vec<Effect<C>>) {
         match command {
             Command::Keep(keeping) => self.keep(keeping, now, effects),
-            _ if self.keeping.admission != Admission::Enabled => {}
+            _ if self.keeping.admission != ActivationState::Enabled => {}
             Command::Disconnect => {
                 self.attempts.forget();
                 self.enter(Phase::Disconnected, now, effects);
@@ -281,7 +281,7 @@ impl<A, C> Supervisor<A, C> {
     fn wanted(&mut self, now: Moment, effects: &mut Vec<Effect<C>>) {
         match self.phase {
             Phase::Idle => self.connect(now, effects),
-            Phase::Failed { until, comes_back } if comes_back != ComesBack::ByHand && now.at >= until => {
+            Phase::Failed { until, comes_back } if comes_back != RecoveryTrigger::ByHand && now.at >= until => {
                 self.connect(now, effects);
             }
             _ => {}
@@ -307,8 +307,8 @@ impl<A, C> Supervisor<A, C> {
         let phase = match self.keeping.reconnect {
             _ if trouble.needs_login() => Phase::AuthRequired,
             Reconnect::Backoff(backoff) if trouble.is_passing() => self.again(backoff, now),
-            Reconnect::Backoff(_) => self.given_up(ComesBack::WhenWanted, now),
-            Reconnect::Off => self.given_up(ComesBack::ByHand, now),
+            Reconnect::Backoff(_) => self.given_up(RecoveryTrigger::WhenWanted, now),
+            Reconnect::Off => self.given_up(RecoveryTrigger::ByHand, now),
         };
         self.last_trouble = Some(trouble);
         self.enter(phase, now, &mut Vec::new());
@@ -318,7 +318,7 @@ impl<A, C> Supervisor<A, C> {
         let Some(lasted) = self.phase.ready_for(now.at).filter(|_| epoch == self.epoch) else { return };
         let phase = match self.keeping.reconnect {
             _ if trouble.needs_login() => Phase::AuthRequired,
-            Reconnect::Off => self.given_up(ComesBack::ByHand, now),
+            Reconnect::Off => self.given_up(RecoveryTrigger::ByHand, now),
             Reconnect::Backoff(backoff) if lasted >= STABLE => {
                 self.attempts.forget();
                 Phase::Reconnecting { due: self.attempts.soon(backoff, now.at) }
@@ -339,10 +339,12 @@ impl<A, C> Supervisor<A, C> {
         }
     }
 
-    fn look(&mut self, activity: Activity, now: Moment, effects: &mut Vec<Effect<C>>) {
+    fn look(&mut self, activity: ServerActivity, now: Moment, effects: &mut Vec<Effect<C>>) {
         match self.phase {
             Phase::Reconnecting { due } if now.at >= due => self.connect(now, effects),
-            Phase::Failed { until, comes_back: ComesBack::ByItself } if now.at >= until => self.connect(now, effects),
+            Phase::Failed { until, comes_back: RecoveryTrigger::ByItself } if now.at >= until => {
+                self.connect(now, effects)
+            }
             Phase::Ready { since, checked, .. } => {
                 let dates = self.dates(since, checked, activity, now.at);
                 self.look_at_ready(&dates, now, effects);
@@ -351,7 +353,7 @@ impl<A, C> Supervisor<A, C> {
         }
     }
 
-    fn look_at_ready(&mut self, dates: &Dates, now: Moment, effects: &mut Vec<Effect<C>>) {
+    fn look_at_ready(&mut self, dates: &ReadySchedule, now: Moment, effects: &mut Vec<Effect<C>>) {
         let is_due = |date: Option<Instant>| date.is_some_and(|date| now.at >= date);
         if is_due(dates.firm) {
             self.attempts.forget();
@@ -381,11 +383,11 @@ impl<A, C> Supervisor<A, C> {
     fn again(&mut self, backoff: Backoff, now: Moment) -> Phase<A, C> {
         match self.attempts.again(backoff, now.at) {
             Some(due) => Phase::Reconnecting { due },
-            None => self.given_up(ComesBack::ByItself, now),
+            None => self.given_up(RecoveryTrigger::ByItself, now),
         }
     }
 
-    fn given_up(&mut self, comes_back: ComesBack, now: Moment) -> Phase<A, C> {
+    fn given_up(&mut self, comes_back: RecoveryTrigger, now: Moment) -> Phase<A, C> {
         Phase::Failed { until: self.attempts.cool_down(now.at), comes_back }
     }
 

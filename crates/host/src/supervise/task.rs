@@ -14,7 +14,7 @@ use super::step::{Effect, Event, Moment, Supervisor};
 use super::{Open, Standing, State};
 use crate::attend::attend;
 use crate::context::Context;
-use crate::login::SeeingTo;
+use crate::login::LoginFlow;
 use crate::server::{Server, Word};
 use crate::trouble::Trouble;
 
@@ -35,7 +35,7 @@ pub(crate) struct Keeper {
     /// The health check in progress.
     pub check: Option<Check>,
     /// The login flow, until the server is connected or no longer wanted.
-    pub login: Option<SeeingTo>,
+    pub login: Option<LoginFlow>,
 }
 
 /// A health check in progress. Dropping it cancels the check.
@@ -197,7 +197,7 @@ impl Keeper {
         match standing.state {
             State::AuthRequired if before.state == State::AuthRequired => {}
             // A login prompt is open already.
-            State::AuthRequired if self.login.as_ref().is_some_and(SeeingTo::is_asking) => {}
+            State::AuthRequired if self.login.as_ref().is_some_and(LoginFlow::is_asking) => {}
             State::AuthRequired => self.login = self.context.see_to_login(&self.server, &standing),
             State::Connecting | State::Reconnecting | State::Failed => {}
             State::Ready | State::Disabled | State::Unapproved | State::Idle | State::Disconnected => self.login = None,

@@ -6,8 +6,8 @@ use std::sync::{Arc, Mutex};
 use serde_json::{Value, json};
 use wharf::policy::{Action, Rule, SourcedRule};
 use wharf::spec::{ServerOrigin, ServerSettings};
-use wharf::tools::Caller;
-use wharf::{CallOptions, Event, Host, HostBuilder, HostError, PermissionAnswer, Raw};
+use wharf::tools::ToolCaller;
+use wharf::{CallOptions, Event, Host, HostBuilder, HostError, PermissionAnswer, RawJson};
 
 use crate::fixture::{server, settings};
 use crate::library::{Library, call, complaint, data, listed, next, notes};
@@ -67,13 +67,13 @@ async fn a_deny_of_a_server_covers_its_resources_and_prompts() {
             }
         }
         for method in ["resources/read", "resources/subscribe", "resources/list", "prompts/get", "prompts/list"] {
-            let params = Raw::parse(json!({ "uri": "book:one", "name": "greet" }).to_string()).unwrap();
+            let params = RawJson::parse(json!({ "uri": "book:one", "name": "greet" }).to_string()).unwrap();
             // A person is refused as well.
-            let options = CallOptions::default().caller(Caller::person());
+            let options = CallOptions::default().caller(ToolCaller::person());
             let raw = host.request(&server("library"), method, Some(&params), options).await;
             assert!(matches!(raw, Err(HostError::Refused(_))), "{denied} {method}: {raw:?}");
         }
-        let person = host.permit_read(&server("library"), "book:one", &Caller::person()).await;
+        let person = host.permit_read(&server("library"), "book:one", &ToolCaller::person()).await;
         assert!(matches!(person, Err(HostError::Refused(_))), "{denied}: {person:?}");
         assert_eq!(asked(&library), before, "{denied}");
         host.close().await;
@@ -104,12 +104,12 @@ async fn a_uri_that_is_neither_listed_nor_fits_a_template_is_asked_about() {
     }
     let library = Library::new();
     let host = start(Host::builder(), &library, settings()).await;
-    let params = Raw::parse(json!({ "uri": STRANGE }).to_string()).unwrap();
+    let params = RawJson::parse(json!({ "uri": STRANGE }).to_string()).unwrap();
     let raw = host.request(&server("library"), "resources/read", Some(&params), CallOptions::default()).await;
     assert!(matches!(raw, Err(HostError::Refused(_))), "{raw:?}");
     assert_eq!(asked(&library), 0);
     // A person who types it has consented.
-    host.permit_read(&server("library"), STRANGE, &Caller::person()).await.unwrap();
+    host.permit_read(&server("library"), STRANGE, &ToolCaller::person()).await.unwrap();
     host.close().await;
 }
 

@@ -3,8 +3,8 @@
 use std::sync::{Arc, Mutex};
 
 use serde_json::{Value, json};
-use wharf::wire::ElicitAnswer;
-use wharf::{Ask, Asker, CallError, CallOptions, Event, Heard, Host, HostError, LocalFactory, Raw};
+use wharf::wire::ElicitationResponse;
+use wharf::{Ask, Asker, CallError, CallOptions, Event, Heard, Host, HostError, LocalFactory, RawJson};
 use wharf_client::Outbox;
 
 use crate::fixture::{Scripted, none, open_builder, server, settings, tool};
@@ -60,7 +60,7 @@ impl Asker for At {
             Ask::Elicitation(question, reply) => {
                 heard.push((kind, server, question.question.message().into()));
                 if self.0.answers {
-                    reply.answer(ElicitAnswer::Accept(Some(Raw::parse(r#"{"berth":7}"#).unwrap())));
+                    reply.answer(ElicitationResponse::Accept(Some(RawJson::parse(r#"{"berth":7}"#).unwrap())));
                 }
             }
             Ask::Sampling(question, reply) => {
@@ -68,7 +68,7 @@ impl Asker for At {
                 if self.0.answers {
                     let said =
                         json!({ "role": "assistant", "content": { "type": "text", "text": "hm" }, "model": "m" });
-                    reply.answer(Ok(Raw::of(&said).unwrap()));
+                    reply.answer(Ok(RawJson::of(&said).unwrap()));
                 }
             }
             _ => panic!("nothing else is asked here: {kind}"),

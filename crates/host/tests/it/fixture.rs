@@ -7,7 +7,7 @@ use std::time::Duration;
 use serde_json::{Value, json};
 use tokio::sync::Notify;
 use wharf::spec::{ServerName, ServerSettings, ToolId};
-use wharf::{CallOptions, Host, HostBuilder, HostError, LocalFactory, LocalServer, Raw};
+use wharf::{CallOptions, Host, HostBuilder, HostError, LocalFactory, LocalServer, RawJson};
 use wharf_client::{Outbox, Pending, ServerEnd, Workers};
 
 /// A server that is a function from a message to what it does about it. It ends when it is told to.
@@ -168,7 +168,7 @@ pub async fn until(is_so: impl Fn() -> bool) {
 
 /// A builder whose gate lets everything pass.
 pub fn open_builder() -> HostBuilder {
-    Host::builder().gate(Arc::new(wharf::tools::OpenGate))
+    Host::builder().gate(Arc::new(wharf::tools::AllowAllGate))
 }
 
 pub fn server(name: &str) -> ServerName {
@@ -183,6 +183,6 @@ pub fn settings() -> ServerSettings {
     ServerSettings::default()
 }
 
-pub fn none() -> Raw {
-    Raw::empty_object()
+pub fn none() -> RawJson {
+    RawJson::empty_object()
 }

@@ -5,8 +5,8 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use serde_json::{Value, json};
 use tokio::sync::Notify;
-use wharf::tools::{Call, CallFailure, Caller, Outcome};
-use wharf::{Event, Events, Heard, Host, LocalFactory, Raw};
+use wharf::tools::{Call, Outcome, RegistryCallError, ToolCaller};
+use wharf::{Event, Events, Heard, Host, LocalFactory, RawJson};
 use wharf_client::Outbox;
 
 use crate::fixture::Scripted;
@@ -177,8 +177,8 @@ pub fn text(uri: &str, text: &str) -> Value {
 }
 
 /// Calls a tool of the registry as an agent does.
-pub async fn call(host: &Host, tool: &str, arguments: Value) -> Result<Outcome, CallFailure> {
-    host.registry().call(tool, Call::new(Raw::parse(arguments.to_string()).unwrap(), Caller::agent())).await
+pub async fn call(host: &Host, tool: &str, arguments: Value) -> Result<Outcome, RegistryCallError> {
+    host.registry().call(tool, Call::new(RawJson::parse(arguments.to_string()).unwrap(), ToolCaller::agent())).await
 }
 
 /// What a tool that answers gives as data.

@@ -9,10 +9,10 @@ use serde_json::{Value, json};
 use sha2::{Digest as _, Sha256};
 use tokio::sync::Notify;
 use wharf::policy::{Action, Rule, RuleOrigin, SourcedRule, Standing};
-use wharf::tools::{Call, CallFailure, Caller, RefusalReason};
+use wharf::tools::{Call, RefusalReason, RegistryCallError, ToolCaller};
 use wharf::{
-    Ask, Asker, CallOptions, Host, HostBuilder, HostError, LocalFactory, PermissionAnswer, PermissionAsk, Raw, State,
-    WhenAsked,
+    Ask, Asker, CallOptions, Host, HostBuilder, HostError, LocalFactory, PermissionAnswer, PermissionAsk, PromptPolicy,
+    RawJson, State,
 };
 use wharf_client::Outbox;
 
@@ -148,16 +148,16 @@ async fn without_a_person_to_ask_a_call_is_refused_and_the_rule_named() {
     let RefusalReason::NobodyToAsk { rule } = refused(&host).await else { panic!("nobody is there") };
     assert_eq!(rule, r#"{"tool":"mcp__math__add","action":"allow"}"#);
     // A claim to only read grants nothing, and neither does another way in.
-    let params = Raw::parse(r#"{"name":"add","arguments":{}}"#).unwrap();
+    let params = RawJson::parse(r#"{"name":"add","arguments":{}}"#).unwrap();
     let raw = host.request(&server("math"), "tools/call", Some(&params), CallOptions::default()).await;
     assert!(matches!(raw, Err(HostError::Refused(_))), "{raw:?}");
-    let named = host.registry().call("mcp__math__add", Call::new(none(), Caller::agent())).await;
-    let Err(failure @ CallFailure::Refused(_)) = named else { panic!("{named:?}") };
+    let named = host.registry().call("mcp__math__add", Call::new(none(), ToolCaller::agent())).await;
+    let Err(failure @ RegistryCallError::Refused(_)) = named else { panic!("{named:?}") };
     let told = failure.to_outcome();
     assert!(told.is_error && told.text().contains("mcp__math__add"), "{}", told.text());
     assert_eq!(shifty.calls(), 0);
     // A person who types the call has said yes.
-    let options = CallOptions::default().caller(Caller::person());
+    let options = CallOptions::default().caller(ToolCaller::person());
     host.call(&tool("math", "add"), &none(), options).await.unwrap();
     assert_eq!(shifty.calls(), 1);
     host.close().await;
@@ -217,7 +217,7 @@ async fn a_no_with_a_reason_tells_the_caller_why() {
     let (shifty, person) = (Shifty::new(), Person::saying(&[PermissionAnswer::NoBecause("add by hand".to_owned())]));
     let host = builder(&shifty).asker(Arc::new(At(Arc::clone(&person)))).start().await.unwrap();
     host.settled().await;
-    let refused = host.registry().call("mcp__math__add", Call::new(none(), Caller::agent())).await.unwrap_err();
+    let refused = host.registry().call("mcp__math__add", Call::new(none(), ToolCaller::agent())).await.unwrap_err();
     let told = refused.to_outcome().text();
     assert!(told.contains("said no: add by hand"), "{told}");
     let rule = person.asked.lock().unwrap()[0].always.clone().unwrap();
@@ -372,14 +372,14 @@ fn hesitant(answers: &[PermissionAnswer]) -> Arc<Person> {
 #[tokio::test(start_paused = true)]
 async fn skipping_questions_approves_no_definition_that_has_changed() {
     let shifty = Shifty::new();
-    let host = builder(&shifty).when_asked(WhenAsked::Allow).start().await.unwrap();
+    let host = builder(&shifty).when_asked(PromptPolicy::Allow).start().await.unwrap();
     call(&host).await.unwrap();
     shifty.describe("Adds two numbers and mails them.");
     host.reconnect("math").await.unwrap();
     host.settled().await;
     assert_eq!(refused(&host).await, RefusalReason::DefinitionChanged);
     // A person who calls it has called it, and approved nothing by that.
-    let options = CallOptions::default().caller(Caller::person());
+    let options = CallOptions::default().caller(ToolCaller::person());
     host.call(&tool("math", "add"), &none(), options).await.unwrap();
     assert_eq!(refused(&host).await, RefusalReason::DefinitionChanged);
     assert_eq!(shifty.calls(), 2);

@@ -6,14 +6,14 @@ use std::sync::{Arc, Mutex};
 use serde_json::{Value, json};
 use wharf::policy::{Action, Rule, RuleOrigin, SourcedRule, Standing};
 use wharf::spec::ServerEntry;
-use wharf::tools::{Attempt, Caller, Check, Gate};
-use wharf::{Attention, CallOptions, Host, HostBuilder, HostError, State};
+use wharf::tools::{Attempt, Check, Gate, ToolCaller};
+use wharf::{CallOptions, Host, HostBuilder, HostError, ListingMode, State};
 
 use crate::fixture::{Act, Asked, Fake, none, open_builder, scripted, server, settings, tool, until};
 use crate::roster::site::Site;
 
 fn person() -> CallOptions {
-    CallOptions::default().caller(Caller::person())
+    CallOptions::default().caller(ToolCaller::person())
 }
 
 fn builder(fake: &Fake) -> HostBuilder {
@@ -105,7 +105,7 @@ fn narrow(site: &Site, generation: usize) -> ServerEntry {
 async fn a_tool_that_is_excluded_while_its_permit_waits_gets_none() {
     let site = Site::open();
     // Nobody makes the catalog anew in such a host.
-    let builder = open_builder().attention(Attention::ToolsOnce).servers([narrow(&site, 1)]);
+    let builder = open_builder().attention(ListingMode::ToolsOnce).servers([narrow(&site, 1)]);
     let host = builder.start().await.unwrap();
     let (id, arguments) = (tool("a", "who"), none());
     let first = host.permit(&id, &arguments, person()).await.unwrap();
@@ -157,9 +157,9 @@ impl Gate for Counting {
 #[tokio::test(start_paused = true)]
 async fn a_host_for_one_call_asks_for_tools_and_nothing_else() {
     for (attention, expected) in [
-        (Attention::ToolsOnce, &["server/discover", "tools/list"][..]),
+        (ListingMode::ToolsOnce, &["server/discover", "tools/list"][..]),
         (
-            Attention::Full,
+            ListingMode::Full,
             &[
                 "prompts/list",
                 "resources/list",
@@ -187,7 +187,7 @@ async fn a_host_for_one_call_asks_for_tools_and_nothing_else() {
         let host = Host::builder().attention(attention).local_with(server("one"), settings(), factory);
         let host = host.start().await.unwrap();
         host.ready("one").await.unwrap();
-        if attention == Attention::Full {
+        if attention == ListingMode::Full {
             host.settled().await;
         }
         let mut methods = std::mem::take(&mut *methods.lock().unwrap());

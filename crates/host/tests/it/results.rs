@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use serde_json::{Value, json};
-use wharf::tools::{Block, Call, Caller, Outcome, RefusalReason};
+use wharf::tools::{Block, Call, Outcome, RefusalReason, ToolCaller};
 use wharf::{CallOptions, Host, HostBuilder, HostError, LocalFactory};
 use wharf_client::Outbox;
 
@@ -42,7 +42,7 @@ fn give() -> Value {
 
 async fn call(host: &Host) -> Outcome {
     host.settled().await;
-    host.registry().call("mcp__one__give", Call::new(none(), Caller::agent())).await.unwrap()
+    host.registry().call("mcp__one__give", Call::new(none(), ToolCaller::agent())).await.unwrap()
 }
 
 fn builder(factory: LocalFactory) -> HostBuilder {
@@ -110,7 +110,7 @@ async fn a_poisoned_tool_is_kept_from_models_until_a_person_releases_it() {
     let shown = host.catalog();
     let found = shown.tool(&tool("one", "give")).unwrap();
     assert!(found.quarantine().is_some(), "{:?}", found.marks);
-    assert!(host.registry().call("mcp__one__give", Call::new(none(), Caller::agent())).await.is_err());
+    assert!(host.registry().call("mcp__one__give", Call::new(none(), ToolCaller::agent())).await.is_err());
     assert!(host.call(&tool("one", "give"), &none(), CallOptions::default()).await.is_err());
     assert_eq!(calls.load(Ordering::SeqCst), 0);
     let mut changes = host.catalog_changes();

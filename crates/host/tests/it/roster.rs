@@ -7,8 +7,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
 use serde_json::json;
-use wharf::spec::{Admission, ServerEntry};
-use wharf::{Attention, CallOptions, Changes, Host, HostError, State};
+use wharf::spec::{ActivationState, ServerEntry};
+use wharf::{CallOptions, Host, HostError, ListingMode, ServerSetChanges, State};
 
 use self::site::Site;
 use crate::fixture::{Fake, none, open_builder, server, settings, tool, until};
@@ -25,7 +25,7 @@ async fn who(host: &Host, name: &str) -> Result<String, HostError> {
 }
 
 /// What became of which servers, in a line.
-fn told(changes: &Changes) -> String {
+fn told(changes: &ServerSetChanges) -> String {
     let list = |names: &[wharf::spec::ServerName]| names.iter().map(|name| name.as_str()).collect::<Vec<_>>().join(" ");
     let errors: Vec<String> = changes.errors.iter().map(|(name, why)| format!("{}: {why}", name.as_str())).collect();
     format!(
@@ -52,7 +52,7 @@ async fn each_server_is_told_of_by_what_became_of_it() {
     assert_eq!(who(&host, "c").await.unwrap(), "c 1");
     assert_eq!(who(&host, "inside").await.unwrap(), "inside 1");
     // Kept in another way it is the same server; reached in another way it is another.
-    kept.settings.admission = Admission::Disabled;
+    kept.settings.admission = ActivationState::Disabled;
     let changes = host.set_servers(vec![kept, entry(&site, "b", 2), entry(&site, "b", 3)]).await;
     assert_eq!(told(&changes), "+ - ~b c = !b: the name stands twice; the first one holds");
     assert_eq!(who(&host, "b").await.unwrap(), "b 2");
@@ -84,7 +84,7 @@ async fn what_is_switched_off_by_hand_stays_off_until_something_else_is_told() {
     assert_eq!(who(&host, "a").await.unwrap(), "a 2");
     // What is told last counts.
     let mut disabled = entry(&site, "a", 2);
-    disabled.settings.admission = Admission::Disabled;
+    disabled.settings.admission = ActivationState::Disabled;
     host.set_servers(vec![disabled]).await;
     assert_eq!(state(&host), State::Disabled);
     host.close().await;
@@ -101,7 +101,7 @@ async fn a_lazy_server_that_is_switched_on_offers_what_it_once_listed() {
     until(|| kept.read_dir().is_ok_and(|mut files| files.any(|file| is_catalog(&file.unwrap().path())))).await;
     for by_hand in [false, true] {
         let mut disabled = lazy.clone();
-        disabled.settings.admission = Admission::Disabled;
+        disabled.settings.admission = ActivationState::Disabled;
         host.set_servers(vec![disabled]).await;
         assert_eq!(host.catalog().tools().count(), 0);
         if by_hand {
@@ -121,7 +121,7 @@ async fn what_a_host_for_one_call_did_not_ask_for_is_asked_for_later() {
     let mut lazy = entry(&site, "books", 1);
     lazy.settings.lazy = true;
     let builder = || open_builder().state_dir(state.path()).servers([lazy.clone()]);
-    let once = builder().attention(Attention::ToolsOnce).start().await.unwrap();
+    let once = builder().attention(ListingMode::ToolsOnce).start().await.unwrap();
     assert_eq!(who(&once, "books").await.unwrap(), "books 1");
     once.close().await;
     for unknown in [true, false] {

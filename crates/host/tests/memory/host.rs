@@ -8,8 +8,8 @@ use std::time::{Duration, Instant};
 use serde_json::json;
 use tokio::task::JoinSet;
 use wharf::spec::{EnvValue, HttpForm, HttpSpec, ServerEntry, ServerName, ServerSpec, StdioSpec, Surroundings, ToolId};
-use wharf::tools::{Call, Caller};
-use wharf::{CallOptions, Host, Raw};
+use wharf::tools::{Call, ToolCaller};
+use wharf::{CallOptions, Host, RawJson};
 use wharf_testkit::oracle;
 
 use crate::process::{Load, Watch, memory, reset_peak};
@@ -34,7 +34,7 @@ async fn measure(arguments: &[String]) {
     let (count, seconds) = (count.parse::<usize>().unwrap(), seconds.parse().unwrap());
     let healthy = entry("healthy", stdio("quiet", mark));
     let surroundings = Surroundings { env: std::env::vars_os().collect(), cwd: folder.into() };
-    let builder = Host::builder().servers([healthy.clone()]).gate(Arc::new(wharf::tools::OpenGate));
+    let builder = Host::builder().servers([healthy.clone()]).gate(Arc::new(wharf::tools::AllowAllGate));
     let host = builder.surroundings(surroundings).state_dir(Path::new(folder).join("state")).start().await.unwrap();
     // A reader that never reads: events are kept for it.
     let _unread = host.events();
@@ -92,7 +92,7 @@ fn http(url: &str, form: &str) -> ServerSpec {
 async fn call_healthy(host: &Host) -> Duration {
     let began = Instant::now();
     let tool = ToolId::new(&ServerName::new("healthy").unwrap(), "flood");
-    host.call(&tool, &Raw::empty_object(), CallOptions::default()).await.unwrap();
+    host.call(&tool, &RawJson::empty_object(), CallOptions::default()).await.unwrap();
     began.elapsed()
 }
 
@@ -115,7 +115,7 @@ async fn call_flood(host: Host, nth: usize, until: Instant, failures: Failures) 
             tokio::time::sleep(Duration::from_millis(50)).await;
             continue;
         }
-        let call = Call::new(Raw::empty_object(), Caller::agent());
+        let call = Call::new(RawJson::empty_object(), ToolCaller::agent());
         let outcome = host.registry().call(&name, call).await;
         let Err(failure) = outcome else { continue };
         let text: String = failure.to_string().chars().take(120).collect();

@@ -1,7 +1,7 @@
 //! The texts, and the tools they are made into.
 
 use serde_json::{Value, json};
-use wharf_json::{Bounds, Raw};
+use wharf_json::{JsonLimits, RawJson};
 use wharf_wire::{ToolDefinition, View as _};
 
 /// One tool to be judged, with what it was made from.
@@ -119,7 +119,7 @@ pub fn unseen() -> (impl Iterator<Item = Sample>, impl Iterator<Item = Sample>) 
 
 fn sample(form: &'static str, text: &str, mut definition: Value) -> Sample {
     definition["name"] = json!("work_on_it");
-    let raw = Raw::of(&definition).expect("a value is JSON");
-    let tool = ToolDefinition::view(raw, &Bounds::default()).expect("it has a name");
+    let raw = RawJson::of(&definition).expect("a value is JSON");
+    let tool = ToolDefinition::view(raw, &JsonLimits::default()).expect("it has a name");
     Sample { form, text: text.to_owned(), tool }
 }

@@ -1,11 +1,11 @@
 //! The most common phrases in other languages.
 
-use super::super::{FindingRule, Weight};
+use super::super::{FindingRule, FindingWeight};
 use FindingRule::{Override, Secrecy, ToolOrder};
-use Weight::Certain;
+use FindingWeight::Certain;
 
 /// Phrases of languages with spaces between words, in the same notation as the English ones.
-pub(super) const PHRASES: &[(FindingRule, Weight, &[&str])] = &[
+pub(super) const PHRASES: &[(FindingRule, FindingWeight, &[&str])] = &[
     (
         Override,
         Certain,
@@ -64,7 +64,7 @@ pub(super) const PHRASES: &[(FindingRule, Weight, &[&str])] = &[
 ];
 
 /// Phrases in scripts without spaces: all parts, closely following each other.
-pub(in super::super) const UNSPACED: &[(FindingRule, Weight, &[&str])] = &[
+pub(in super::super) const UNSPACED: &[(FindingRule, FindingWeight, &[&str])] = &[
     (Override, Certain, &["忽略", "指令"]),
     (Override, Certain, &["忽略", "指示"]),
     (Override, Certain, &["无视", "指令"]),

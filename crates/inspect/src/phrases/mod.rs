@@ -13,10 +13,10 @@ mod whole;
 pub(super) use foreign::UNSPACED;
 pub(super) use whole::{SPELT, TOGETHER};
 
-use super::{FindingRule, Weight};
+use super::{FindingRule, FindingWeight};
 
 /// Returns all phrases with their rules.
-pub(super) fn all() -> impl Iterator<Item = &'static (FindingRule, Weight, &'static [&'static str])> {
+pub(super) fn all() -> impl Iterator<Item = &'static (FindingRule, FindingWeight, &'static [&'static str])> {
     [orders::PHRASES, secrecy::PHRASES, theft::PHRASES, foreign::PHRASES].into_iter().flatten()
 }
 

@@ -1,11 +1,11 @@
 //! Phrases that try to control the model: overriding instructions, displacing other tools, impersonating authority.
 
-use super::super::{FindingRule, Weight};
+use super::super::{FindingRule, FindingWeight};
 use FindingRule::{Authority, Command, Override, ToolOrder};
-use Weight::{Certain, Note, Suspect};
+use FindingWeight::{Certain, Note, Suspect};
 
 /// Phrases by rule.
-pub(super) const PHRASES: &[(FindingRule, Weight, &[&str])] = &[
+pub(super) const PHRASES: &[(FindingRule, FindingWeight, &[&str])] = &[
     (
         Override,
         Certain,

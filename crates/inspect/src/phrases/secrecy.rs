@@ -1,11 +1,11 @@
 //! Phrases that ask to conceal information from the person.
 
-use super::super::{FindingRule, Weight};
+use super::super::{FindingRule, FindingWeight};
 use FindingRule::Secrecy;
-use Weight::{Certain, Note, Suspect};
+use FindingWeight::{Certain, Note, Suspect};
 
 /// Phrases by rule.
-pub(super) const PHRASES: &[(FindingRule, Weight, &[&str])] = &[
+pub(super) const PHRASES: &[(FindingRule, FindingWeight, &[&str])] = &[
     (
         Secrecy,
         Certain,

@@ -1,11 +1,11 @@
 //! Phrases about secrets and their disclosure.
 
-use super::super::{FindingRule, Weight};
+use super::super::{FindingRule, FindingWeight};
 use FindingRule::{Exfiltration, SecretPlace, Smuggling};
-use Weight::{Certain, Note, Suspect};
+use FindingWeight::{Certain, Note, Suspect};
 
 /// Phrases by rule.
-pub(super) const PHRASES: &[(FindingRule, Weight, &[&str])] = &[
+pub(super) const PHRASES: &[(FindingRule, FindingWeight, &[&str])] = &[
     (SecretPlace, Note, &["@keys"]),
     (
         SecretPlace,

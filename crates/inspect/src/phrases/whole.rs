@@ -1,12 +1,12 @@
 //! Phrases that are matched within a whole sentence or letter by letter, instead of word by word.
 
-use super::super::{FindingRule, Weight};
+use super::super::{FindingRule, FindingWeight};
 use FindingRule::{Exfiltration, Override, Secrecy, SecretPlace, Smuggling, ToolOrder};
-use Weight::{Certain, Suspect};
+use FindingWeight::{Certain, Suspect};
 
 /// Class combinations: a sentence matches if it has a word of each class, in any order, and none of those with `!`.
 /// `code` is text in backticks.
-pub(in super::super) const TOGETHER: &[(FindingRule, Weight, &str)] = &[
+pub(in super::super) const TOGETHER: &[(FindingRule, FindingWeight, &str)] = &[
     (Secrecy, Suspect, "no speak someone !may"),
     (Secrecy, Suspect, "cloak someone"),
     (Secrecy, Suspect, "cloak move you"),

@@ -5,8 +5,8 @@ use std::sync::{Arc, Mutex};
 
 use url::Url;
 use wharf_net::{
-    Authorizer, Carried, Credentials, HeaderMap, HeaderName, HeaderValue, Method, Net, NotAuthorized, Pending, Refusal,
-    Remedy, Response, SendError, StatusCode, header,
+    AuthRecovery, Authorizer, Carried, HeaderMap, HeaderName, HeaderValue, Method, Net, NotAuthorized, Pending,
+    Refusal, RequestCredentials, Response, SendError, StatusCode, header,
 };
 use wharf_testkit::below::Endpoint;
 
@@ -52,12 +52,12 @@ impl Script {
 }
 
 impl Authorizer for Script {
-    fn credentials(&self, _method: &Method, _url: &Url) -> Credentials {
+    fn credentials(&self, _method: &Method, _url: &Url) -> RequestCredentials {
         match self.looks.clone() {
-            None => Credentials::Ready(self.carried()),
+            None => RequestCredentials::Ready(self.carried()),
             Some(found) => {
                 let carried = self.carried();
-                Credentials::Later(Box::pin(async move { found.map(|known| known.then_some(carried)) }))
+                RequestCredentials::Later(Box::pin(async move { found.map(|known| known.then_some(carried)) }))
             }
         }
     }
@@ -70,11 +70,11 @@ impl Authorizer for Script {
     fn refused(&self, refusal: Refusal) -> Pending<Result<(), NotAuthorized>> {
         self.refused.lock().unwrap().push((refusal.status, refusal.serial));
         let renewed = self.serial.fetch_add(1, Ordering::SeqCst) < self.renewals;
-        Box::pin(async move { if renewed { Ok(()) } else { Err(no(Remedy::Login)) } })
+        Box::pin(async move { if renewed { Ok(()) } else { Err(no(AuthRecovery::Login)) } })
     }
 }
 
-fn no(remedy: Remedy) -> NotAuthorized {
+fn no(remedy: AuthRecovery) -> NotAuthorized {
     NotAuthorized { remedy, reason: "nobody is logged in".to_owned() }
 }
 
@@ -159,7 +159,7 @@ async fn a_refusal_that_nothing_helps_against_says_why_and_keeps_its_body() {
     let (server, _) = guarded(|_, _| turned_away(401, "n"));
     let script = Script::renewing(0);
     let mut response = send(&authorized(&script, &server).await, &server).await.unwrap();
-    assert_eq!((response.status.as_u16(), response.not_authorized), (401, Some(no(Remedy::Login))));
+    assert_eq!((response.status.as_u16(), response.not_authorized), (401, Some(no(AuthRecovery::Login))));
     assert_eq!(response.body.collect(100).await.unwrap(), "hush");
     assert_eq!((script.refusals().len(), server.requests()), (1, 1));
 }
@@ -170,7 +170,7 @@ async fn h05_a_server_that_is_never_content_is_not_asked_for_ever() {
     let script = Script::renewing(u64::MAX);
     let response = send(&authorized(&script, &server).await, &server).await.unwrap();
     assert_eq!(response.status, 401);
-    assert_eq!(response.not_authorized.unwrap().remedy, Remedy::Reading);
+    assert_eq!(response.not_authorized.unwrap().remedy, AuthRecovery::Reading);
     assert_eq!((script.refusals().len(), server.requests()), (6, 7));
 }
 
@@ -246,7 +246,7 @@ async fn what_has_to_be_looked_for_is_waited_for() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn what_cannot_be_said_is_not_sent() {
-    for (remedy, may_pass) in [(Remedy::Login, false), (Remedy::Waiting, true)] {
+    for (remedy, may_pass) in [(AuthRecovery::Login, false), (AuthRecovery::Waiting, true)] {
         let (server, _) = guarded(|_, _| welcome());
         let script = Script::looking(Err(no(remedy.clone())));
         let error = send(&authorized(&script, &server).await, &server).await.err().unwrap();

@@ -3,17 +3,17 @@
 use std::time::Instant;
 
 use wharf_net::{Net, NetOptions, OpenError, SendError};
-use wharf_testkit::below::{Identity, TestCa, Times, TlsFault, serve_tls};
+use wharf_testkit::below::{TestCa, TestIdentity, Times, TlsFault, serve_tls};
 
 use crate::files::File;
 use crate::{BRIEF, SOON, assert_proof, exchange, hurried, open, open_with, secure};
 
 /// A way out that trusts this authority, and may show a certificate.
-pub async fn trusting(authority: &TestCa, identity: Option<&Identity>) -> Net {
+pub async fn trusting(authority: &TestCa, identity: Option<&TestIdentity>) -> Net {
     trusting_with(NetOptions::default(), authority, identity).await
 }
 
-async fn trusting_with(mut options: NetOptions, authority: &TestCa, identity: Option<&Identity>) -> Net {
+async fn trusting_with(mut options: NetOptions, authority: &TestCa, identity: Option<&TestIdentity>) -> Net {
     let trusted = File::holding(&authority.pem());
     options.extra_ca = vec![trusted.path()];
     let shown = identity.map(|identity| File::holding(identity.pem()));

@@ -24,7 +24,7 @@ use std::time::Duration;
 use bytes::Bytes;
 use serde_json::{Value, json};
 use url::Url;
-use wharf_net::{BodyError, HeaderMap, Method, Net, NetOptions, Redirects, Request, SendError, StatusCode};
+use wharf_net::{BodyError, HeaderMap, Method, Net, NetOptions, RedirectPolicy, Request, SendError, StatusCode};
 use wharf_testkit::below::Endpoint;
 
 /// Long enough for anything that is going to happen.
@@ -110,7 +110,7 @@ fn call(url: &str, word: &str) -> Request {
         url: Url::parse(url).unwrap(),
         headers: HeaderMap::new(),
         body: body.into(),
-        redirects: Redirects::SameOrigin,
+        redirects: RedirectPolicy::SameOrigin,
     }
 }
 

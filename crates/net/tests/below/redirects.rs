@@ -3,7 +3,7 @@
 use std::io::Write;
 use std::net::TcpListener;
 
-use wharf_net::{Redirects, SendError, StatusCode};
+use wharf_net::{RedirectPolicy, SendError, StatusCode};
 use wharf_testkit::below::{Endpoint, TestCa, serve_plain};
 
 use crate::encryption::trusting;
@@ -45,7 +45,7 @@ async fn h24_only_what_keeps_the_request_is_followed_and_keeps_it() {
 async fn h24_nothing_is_followed_where_nothing_may_be() {
     let server = sending_on(307, "/end");
     let mut request = call(&plain(server.address()), "hello");
-    request.redirects = Redirects::Refused;
+    request.redirects = RedirectPolicy::Refused;
     let error = exchange_request(&open().await, request).await.unsent();
     assert!(matches!(error, SendError::Redirected { .. }) && !error.never_left(), "{error:?}");
     assert_eq!(server.requests(), 1);

@@ -14,8 +14,8 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use serde_json::json;
-use wharf::catalog::{Catalog, CatalogTool, Filter, Listed, NameStyle, Section, SectionParts};
-use wharf_json::{Bounds, Raw};
+use wharf::catalog::{Catalog, CatalogTool, Filter, Listed, NameStyle, Section, SectionInput};
+use wharf_json::{JsonLimits, RawJson};
 use wharf_spec::{ServerName, ToolId};
 use wharf_wire::{ToolDefinition, View};
 
@@ -61,7 +61,7 @@ fn main() {
 fn section(server: usize, listed: &Listed) -> Arc<Section> {
     let server = &ServerName::new(&format!("server-{server:03}")).unwrap();
     let (style, filter, listed) = (NameStyle::Double, &Filter::default(), listed.clone());
-    Arc::new(Section::build(SectionParts { server, style, filter, trust: false, inspector: None, listed }))
+    Arc::new(Section::build(SectionInput { server, style, filter, trust: false, inspector: None, listed }))
 }
 
 /// Returns the tool listing of one server.
@@ -80,7 +80,7 @@ fn listed(version: usize) -> Listed {
                 "required": ["path"],
             },
         });
-        ToolDefinition::view(Raw::of(&text).unwrap(), &Bounds::default()).unwrap()
+        ToolDefinition::view(RawJson::of(&text).unwrap(), &JsonLimits::default()).unwrap()
     };
     Listed { tools: (0..TOOLS).map(definition).collect(), ..Listed::default() }
 }

@@ -9,8 +9,8 @@ use std::hint::black_box;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use serde_json::json;
-use wharf::{CallOptions, Connection, Host, Raw};
-use wharf_peers::{Flavour, InlineEcho, Kind, allow, answered, block_on, good_tool, named};
+use wharf::{CallOptions, Connection, Host, RawJson};
+use wharf_peers::{InlineEcho, Kind, RuntimeFlavour, allow, answered, block_on, good_tool, named};
 
 const PAYLOADS: [usize; 3] = [64, 64 << 10, 1 << 20];
 /// Measured calls of each kind, after the same number of warm-up calls.
@@ -52,7 +52,7 @@ unsafe impl GlobalAlloc for Counting {
 }
 
 fn main() {
-    block_on(Flavour::Current, measure());
+    block_on(RuntimeFlavour::Current, measure());
 }
 
 async fn measure() {
@@ -62,7 +62,7 @@ async fn measure() {
     let connection = host.connection(name.as_str()).unwrap();
     let mut rows = Vec::new();
     for payload in PAYLOADS {
-        let arguments = Raw::of(&json!({ "text": "x".repeat(payload) })).unwrap();
+        let arguments = RawJson::of(&json!({ "text": "x".repeat(payload) })).unwrap();
         through(&host, &arguments).await;
         direct(&connection, &arguments).await;
         let (by_host, by_connection) = (through(&host, &arguments).await, direct(&connection, &arguments).await);
@@ -76,7 +76,7 @@ async fn measure() {
 }
 
 /// Returns allocations and bytes per call through the host.
-async fn through(host: &Host, arguments: &Raw) -> (f64, f64) {
+async fn through(host: &Host, arguments: &RawJson) -> (f64, f64) {
     let tool = good_tool(0, "echo");
     let before = counted();
     for _ in 0..CALLS {
@@ -86,7 +86,7 @@ async fn through(host: &Host, arguments: &Raw) -> (f64, f64) {
 }
 
 /// Returns allocations and bytes per call on the connection.
-async fn direct(connection: &Connection, arguments: &Raw) -> (f64, f64) {
+async fn direct(connection: &Connection, arguments: &RawJson) -> (f64, f64) {
     let before = counted();
     for _ in 0..CALLS {
         let options = wharf_client::CallOptions::default();

@@ -11,10 +11,10 @@ use std::hint::black_box;
 use std::sync::{Arc, Mutex};
 
 use wharf_auth::{Account, AccountKey, AccountOptions, FileVault};
-use wharf_client::{Authorizer, CallOptions, ConnectOptions, Connection, Direction, Passing, Tap, connect_http};
+use wharf_client::{Authorizer, CallOptions, ConnectOptions, Connection, Direction, Tap, TappedMessage, connect_http};
 use wharf_peers::{HttpServer, Options, block_on, drive};
 use wharf_spec::HttpSpec;
-use wharf_wire::Raw;
+use wharf_wire::RawJson;
 
 fn main() {
     let options = Options::from_args();
@@ -27,7 +27,7 @@ async fn measure(options: Options) {
     let server = HttpServer::start(&options);
     let account = options.account.then(|| account(&server));
     let connection = open(&server, None, account).await;
-    let arguments = Raw::of(&serde_json::json!({ "text": options.text() })).unwrap();
+    let arguments = RawJson::of(&serde_json::json!({ "text": options.text() })).unwrap();
     let name = match (options.typed, options.account) {
         (true, _) => "wharf typed",
         (false, true) => "wharf with an account",
@@ -68,7 +68,7 @@ async fn print_template(mut options: Options) {
     #[derive(Default)]
     struct Last(Mutex<String>);
     impl Tap for Last {
-        fn message(&self, passing: &Passing<'_>) {
+        fn message(&self, passing: &TappedMessage<'_>) {
             if passing.direction == Direction::Sent {
                 *self.0.lock().unwrap() = String::from_utf8(passing.bytes.to_vec()).unwrap();
             }
@@ -77,7 +77,7 @@ async fn print_template(mut options: Options) {
     options.server = std::env::current_exe().unwrap().with_file_name("bench-http-echo");
     let (tap, server) = (Arc::new(Last::default()), HttpServer::start(&options));
     let connection = open(&server, Some(tap.clone()), None).await;
-    let arguments = Raw::of(&serde_json::json!({ "text": "{text}" })).unwrap();
+    let arguments = RawJson::of(&serde_json::json!({ "text": "{text}" })).unwrap();
     connection.call_tool_raw("echo", &arguments, CallOptions::default().progress(|_| ())).await.unwrap();
     let body = tap.0.lock().unwrap().clone();
     connection.close().await;

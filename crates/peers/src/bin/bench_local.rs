@@ -16,7 +16,7 @@ use serde_json::{Value, json};
 use wharf_client::{CallOptions, ClosureServer, ConnectOptions, Connection, ToolReply, connect_local};
 use wharf_peers::{Local, Options, block_on, drive};
 use wharf_rmcp::RmcpServer;
-use wharf_wire::Raw;
+use wharf_wire::RawJson;
 
 fn main() {
     let options = Options::from_args();
@@ -25,7 +25,7 @@ fn main() {
 
 async fn measure(options: Options) {
     let (name, connection) = open(options.local).await;
-    let arguments = Raw::of(&json!({ "text": options.text() })).unwrap();
+    let arguments = RawJson::of(&json!({ "text": options.text() })).unwrap();
     let caller = connection.clone();
     let report = drive(name, &options, move || {
         let (connection, arguments) = (caller.clone(), arguments.clone());

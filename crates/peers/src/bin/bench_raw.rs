@@ -107,27 +107,27 @@ fn one_caller(server: &mut Server, options: &Options) -> Measured {
 fn window(server: &mut Server, options: &Options) -> Measured {
     ioctl_fionbio(&server.stdin, true).unwrap();
     ioctl_fionbio(&server.stdout, true).unwrap();
-    let mut window = Window::new(server, options.conc);
+    let mut window = RequestWindow::new(server, options.conc);
     if options.calls.is_none() {
-        window.run(Limit::Time(Instant::now() + WARM_UP));
+        window.run(RunLimit::Time(Instant::now() + WARM_UP));
     }
     window.latencies.clear();
     let stopwatch = Stopwatch::start();
     window.run(match options.calls {
-        Some(calls) => Limit::Calls(calls),
-        None => Limit::Time(Instant::now() + options.time),
+        Some(calls) => RunLimit::Calls(calls),
+        None => RunLimit::Time(Instant::now() + options.time),
     });
     stopwatch.stop(window.latencies)
 }
 
 #[derive(Clone, Copy)]
-enum Limit {
+enum RunLimit {
     Time(Instant),
     Calls(usize),
 }
 
 /// A window of requests in flight, answered in order.
-struct Window<'a> {
+struct RequestWindow<'a> {
     server: &'a mut Server,
     width: usize,
     /// Time at which each unanswered request was due. The last `waiting` of them are not yet in `out`.
@@ -140,7 +140,7 @@ struct Window<'a> {
     latencies: Vec<u64>,
 }
 
-impl<'a> Window<'a> {
+impl<'a> RequestWindow<'a> {
     fn new(server: &'a mut Server, width: usize) -> Self {
         Self {
             server,
@@ -154,7 +154,7 @@ impl<'a> Window<'a> {
     }
 
     /// Keeps the window full until the limit, then waits for pending requests.
-    fn run(&mut self, limit: Limit) {
+    fn run(&mut self, limit: RunLimit) {
         let mut begun = 0;
         loop {
             let now = Instant::now();
@@ -222,9 +222,9 @@ impl<'a> Window<'a> {
     }
 }
 
-fn reached(limit: Limit, now: Instant, begun: usize) -> bool {
+fn reached(limit: RunLimit, now: Instant, begun: usize) -> bool {
     match limit {
-        Limit::Time(end) => now >= end,
-        Limit::Calls(calls) => begun >= calls,
+        RunLimit::Time(end) => now >= end,
+        RunLimit::Calls(calls) => begun >= calls,
     }
 }

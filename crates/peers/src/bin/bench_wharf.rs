@@ -10,10 +10,10 @@
 use std::hint::black_box;
 use std::sync::{Arc, Mutex};
 
-use wharf_client::{CallOptions, ConnectOptions, Connection, Direction, GuardProgram, Passing, Tap, connect};
+use wharf_client::{CallOptions, ConnectOptions, Connection, Direction, GuardProgram, Tap, TappedMessage, connect};
 use wharf_peers::{Options, block_on, drive};
 use wharf_spec::{StdioSpec, Surroundings};
-use wharf_wire::Raw;
+use wharf_wire::RawJson;
 
 fn main() {
     wharf_client::guard::run_if_asked();
@@ -25,7 +25,7 @@ fn main() {
 
 async fn measure(options: Options) {
     let connection = open(options.server.clone().into(), None).await;
-    let arguments = Raw::of(&serde_json::json!({ "text": options.text() })).unwrap();
+    let arguments = RawJson::of(&serde_json::json!({ "text": options.text() })).unwrap();
     let name = if options.typed { "wharf typed" } else { "wharf" };
     let (caller, typed) = (connection.clone(), options.typed);
     let report = drive(name, &options, move || {
@@ -58,7 +58,7 @@ async fn print_template() {
     #[derive(Default)]
     struct Last(Mutex<String>);
     impl Tap for Last {
-        fn message(&self, passing: &Passing<'_>) {
+        fn message(&self, passing: &TappedMessage<'_>) {
             if passing.direction == Direction::Sent {
                 *self.0.lock().unwrap() = String::from_utf8(passing.bytes.to_vec()).unwrap();
             }
@@ -67,7 +67,7 @@ async fn print_template() {
     let tap = Arc::new(Last::default());
     let echo = std::env::current_exe().unwrap().with_file_name("bench-echo");
     let connection = open(echo.into(), Some(tap.clone())).await;
-    let arguments = Raw::of(&serde_json::json!({ "text": "{text}" })).unwrap();
+    let arguments = RawJson::of(&serde_json::json!({ "text": "{text}" })).unwrap();
     connection.call_tool_raw("echo", &arguments, CallOptions::default().progress(|_| ())).await.unwrap();
     let line = tap.0.lock().unwrap().clone();
     connection.close().await;

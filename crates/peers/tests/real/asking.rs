@@ -4,8 +4,8 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use serde_json::{Value, json};
 use tokio::sync::watch;
-use wharf_client::{CallError, Direction, Services};
-use wharf_wire::{ElicitAnswer, Elicitation, FieldKind, UrlRequest};
+use wharf_client::{CallError, ClientServices, Direction};
+use wharf_wire::{Elicitation, ElicitationResponse, FieldKind, UrlRequest};
 
 use crate::crew::{Hasty, Person, Undecided};
 use crate::peer::raw;
@@ -16,7 +16,7 @@ const DUES: &str = "https://example.org/dues?ship=7";
 #[tokio::test]
 async fn a_form_left_half_empty_is_completed_with_its_defaults() {
     let person = Person::accepts(json!({"name": "Argo", "arrival": "2026-11-15", "berth": 7}));
-    each(&all(), Services::default().elicitation(person.clone()), async |quay| {
+    each(&all(), ClientServices::default().elicitation(person.clone()), async |quay| {
         let seen = quay.call_json("ask_form", json!({})).await;
         assert_eq!(seen, json!({"action": "accept", "content": berth(quay.side)}), "{}", quay.side);
         let [Elicitation::Form(form)] = &person.asked()[..] else { panic!("{}: one form", quay.side) };
@@ -46,10 +46,10 @@ fn berth(side: Side) -> Value {
 
 #[tokio::test]
 async fn a_form_that_is_not_filled_in_reaches_the_server_as_declined_or_cancelled() {
-    let unfit = ElicitAnswer::Accept(Some(raw(&json!({"name": "", "berth": 99}))));
-    let cases = [(ElicitAnswer::Decline, "decline"), (ElicitAnswer::Cancel, "cancel"), (unfit, "cancel")];
+    let unfit = ElicitationResponse::Accept(Some(raw(&json!({"name": "", "berth": 99}))));
+    let cases = [(ElicitationResponse::Decline, "decline"), (ElicitationResponse::Cancel, "cancel"), (unfit, "cancel")];
     let person = in_turn(cases.clone().map(|(answer, _)| answer));
-    each(&all(), Services::default().elicitation(person), async |quay| {
+    each(&all(), ClientServices::default().elicitation(person), async |quay| {
         for (answer, action) in &cases {
             let seen = quay.call_json("ask_form", json!({})).await;
             assert_eq!(seen, json!({"action": action}), "{}: {answer:?}", quay.side);
@@ -60,9 +60,9 @@ async fn a_form_that_is_not_filled_in_reaches_the_server_as_declined_or_cancelle
 
 #[tokio::test]
 async fn a_page_is_shown_and_the_answer_reaches_the_server() {
-    let answers = [(ElicitAnswer::Accept(None), "accept"), (ElicitAnswer::Decline, "decline")];
+    let answers = [(ElicitationResponse::Accept(None), "accept"), (ElicitationResponse::Decline, "decline")];
     let person = in_turn(answers.clone().map(|(answer, _)| answer)).with_pages();
-    each(&all(), Services::default().elicitation(person.clone()), async |quay| {
+    each(&all(), ClientServices::default().elicitation(person.clone()), async |quay| {
         for (_, action) in &answers {
             assert_eq!(quay.call_json("ask_url", json!({})).await, json!({"action": action}), "{}", quay.side);
         }
@@ -78,7 +78,7 @@ async fn a_page_is_shown_and_the_answer_reaches_the_server() {
 }
 
 /// Gives these answers, one after the other and over again.
-fn in_turn<const N: usize>(answers: [ElicitAnswer; N]) -> Person {
+fn in_turn<const N: usize>(answers: [ElicitationResponse; N]) -> Person {
     let next = AtomicUsize::new(0);
     Person::new(move |_| answers[next.fetch_add(1, Ordering::Relaxed) % N].clone())
 }
@@ -101,8 +101,8 @@ fn pages(person: &Person) -> Vec<UrlRequest> {
 
 #[tokio::test]
 async fn a_refusal_that_wants_a_page_is_retried_when_the_server_says_it_is_done() {
-    let person = Person::new(|_| ElicitAnswer::Accept(None)).with_pages();
-    let services = Services::default().elicitation(person.clone());
+    let person = Person::new(|_| ElicitationResponse::Accept(None)).with_pages();
+    let services = ClientServices::default().elicitation(person.clone());
     let side = Side { sdk: Sdk::TypeScript1, ..EVERYTHING };
     each(&[side], services, async |quay| {
         assert_eq!(quay.call("need_url", json!({"ship": "Argo"})).await, "Argo has paid.");
@@ -115,8 +115,8 @@ async fn a_refusal_that_wants_a_page_is_retried_when_the_server_says_it_is_done(
 
 #[tokio::test]
 async fn a_refusal_that_wants_a_page_is_retried_when_the_person_says_it_is_done() {
-    let person = Person::new(|_| ElicitAnswer::Accept(None));
-    let services = Services::default().elicitation(Hasty(person.clone()));
+    let person = Person::new(|_| ElicitationResponse::Accept(None));
+    let services = ClientServices::default().elicitation(Hasty(person.clone()));
     // This one never tells of the end.
     each(&[Side { sdk: Sdk::Python1, ..EVERYTHING }], services, async |quay| {
         assert_eq!(quay.call("need_url", json!({"ship": "Argo"})).await, "Argo has paid.");
@@ -130,8 +130,8 @@ async fn a_refusal_that_wants_a_page_is_retried_when_the_person_says_it_is_done(
 async fn a_refusal_that_wants_a_page_stands_when_the_person_will_not_or_cannot() {
     for sdk in [Sdk::TypeScript1, Sdk::Python1] {
         let side = Side { sdk, ..EVERYTHING };
-        let person = Person::new(|_| ElicitAnswer::Decline).with_pages();
-        each(&[side], Services::default().elicitation(person), async |quay| {
+        let person = Person::new(|_| ElicitationResponse::Decline).with_pages();
+        each(&[side], ClientServices::default().elicitation(person), async |quay| {
             let declined = quay.try_call("need_url", json!({"ship": "Argo"})).await;
             assert!(matches!(declined, Err(CallError::Declined(_))), "{sdk:?}: {declined:?}");
             assert_eq!(quay.wire.sent("tools/call"), 1);
@@ -157,7 +157,7 @@ async fn a_refusal_that_wants_a_page_stands_when_the_person_will_not_or_cannot()
 async fn a_call_given_up_while_a_person_is_asked_leaves_the_server_usable() {
     for side in [OLD[0], OLD[1], STATELESS[2]] {
         let open = watch::Sender::new(0);
-        let services = Services::default().elicitation(Undecided(open.clone()));
+        let services = ClientServices::default().elicitation(Undecided(open.clone()));
         each(&[side], services, async |quay| {
             let mut asked = open.subscribe();
             tokio::select! {

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use serde_json::json;
-use wharf_client::{Authorization, Cache, CallOptions, ConnectOptions, Event, Services};
+use wharf_client::{AuthorizationId, CallOptions, ClientServices, ConnectOptions, Event, ResultCache};
 use wharf_wire::Interest;
 
 use crate::quay::{LENIENT, STATELESS, Sdk, Side, Visit, each, visit};
@@ -12,7 +12,7 @@ const COUNTER: &str = "note://counter";
 
 #[tokio::test]
 async fn a_list_is_kept_until_the_server_says_that_it_has_changed() {
-    each(&STATELESS, Services::default(), async |quay| {
+    each(&STATELESS, ClientServices::default(), async |quay| {
         let interest = Interest { tools: true, ..Interest::default() };
         let mut watch = quay.connection.subscribe(interest).await.unwrap();
         let first = quay.connection.list_tools().await.unwrap().items.len();
@@ -30,7 +30,7 @@ async fn a_list_is_kept_until_the_server_says_that_it_has_changed() {
 
 #[tokio::test]
 async fn a_list_is_not_kept_past_a_watch_that_was_interrupted() {
-    each(&STATELESS[1..], Services::default(), async |quay| {
+    each(&STATELESS[1..], ClientServices::default(), async |quay| {
         let interest = Interest { tools: true, ..Interest::default() };
         let mut watch = quay.connection.subscribe(interest).await.unwrap();
         let before = quay.connection.list_tools().await.unwrap().items.len();
@@ -45,7 +45,7 @@ async fn a_list_is_not_kept_past_a_watch_that_was_interrupted() {
 
 #[tokio::test]
 async fn what_may_not_be_kept_is_asked_for_each_time() {
-    each(&STATELESS, Services::default(), async |quay| {
+    each(&STATELESS, ClientServices::default(), async |quay| {
         for _ in 0..2 {
             quay.connection.list_prompts().await.unwrap();
             quay.connection.list_templates().await.unwrap();
@@ -72,7 +72,7 @@ async fn read(quay: &Visit, fresh: bool) {
 #[tokio::test]
 async fn nothing_is_kept_of_the_handshake_era() {
     // This one leaves its hints in results of an era that has none.
-    each(&LENIENT[2..], Services::default(), async |quay| {
+    each(&LENIENT[2..], ClientServices::default(), async |quay| {
         let pages = async || {
             quay.connection.list_resources().await.unwrap();
             quay.wire.sent("resources/list")
@@ -86,9 +86,9 @@ async fn nothing_is_kept_of_the_handshake_era() {
 #[tokio::test]
 async fn what_is_private_stays_apart_and_what_is_public_is_shared() {
     for side in STATELESS {
-        let cache = Arc::new(Cache::default());
+        let cache = Arc::new(ResultCache::default());
         let login = |who: &str| {
-            let (cache, who) = (Arc::clone(&cache), Authorization(who.to_owned()));
+            let (cache, who) = (Arc::clone(&cache), AuthorizationId(who.to_owned()));
             move |options: &mut ConnectOptions| (options.cache, options.authorization) = (Some(cache), who)
         };
         visit(side, login("ada"), async |ada| {

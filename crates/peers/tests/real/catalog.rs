@@ -1,14 +1,14 @@
 //! What servers list: pages put together, icons, hints, templates, and arguments completed while they are typed.
 
 use serde_json::json;
-use wharf_client::{CallError, CallOptions, Services};
-use wharf_wire::{Bounds, IconRefusal, Raw, Reference, icons};
+use wharf_client::{CallError, CallOptions, ClientServices};
+use wharf_wire::{IconError, JsonLimits, RawJson, Reference, icons};
 
 use crate::quay::{EVERYTHING, Sdk, Side, Visit, all, each};
 
 #[tokio::test]
 async fn what_a_server_lists_is_read_page_by_page() {
-    each(&all(), Services::default(), async |quay| {
+    each(&all(), ClientServices::default(), async |quay| {
         assert_eq!(quay.connection.facts().instructions.as_deref(), Some("Ask the harbour master."));
         let tools = quay.connection.list_tools().await.unwrap();
         assert!(tools.withheld.is_empty(), "{}: {:?}", quay.side, tools.withheld);
@@ -35,7 +35,7 @@ fn pages_tools(side: Side) -> bool {
 
 #[tokio::test]
 async fn icons_are_read_and_templates_expanded() {
-    each(&all(), Services::default(), async |quay| {
+    each(&all(), ClientServices::default(), async |quay| {
         let tools = quay.connection.list_tools().await.unwrap().items;
         let prompts = quay.connection.list_prompts().await.unwrap().items;
         let resources = quay.connection.list_resources().await.unwrap().items;
@@ -50,11 +50,11 @@ async fn icons_are_read_and_templates_expanded() {
 }
 
 /// Whether there is an icon, as all of them have it: a drawing, which may hold a script and is not to be shown.
-fn shown(owner: &Raw) -> bool {
-    let icons = icons(owner, &Bounds::default());
+fn shown(owner: &RawJson) -> bool {
+    let icons = icons(owner, &JsonLimits::default());
     for icon in &icons {
         assert_eq!((icon.mime_type.as_deref(), &*icon.sizes), (Some("image/svg+xml"), &["any".to_owned()][..]));
-        assert_eq!(icon.allowed(None), Err(IconRefusal::Type));
+        assert_eq!(icon.allowed(None), Err(IconError::Type));
     }
     !icons.is_empty()
 }
@@ -73,7 +73,7 @@ async fn templates(quay: &Visit) {
 
 #[tokio::test]
 async fn arguments_of_prompts_and_templates_are_completed() {
-    each(&all(), Services::default(), async |quay| {
+    each(&all(), ClientServices::default(), async |quay| {
         let cases: [(_, &str, &[&str]); 4] = [
             (Reference::Prompt("greet"), "a", &["Ada", "Alan"]),
             (Reference::Prompt("greet"), "x", &[]),
@@ -91,7 +91,7 @@ async fn arguments_of_prompts_and_templates_are_completed() {
 
 #[tokio::test]
 async fn an_argument_is_completed_by_what_was_typed_before_it() {
-    each(&[EVERYTHING], Services::default(), async |quay| {
+    each(&[EVERYTHING], ClientServices::default(), async |quay| {
         let prompt = || Reference::Prompt("completable-prompt");
         let first = quay.connection.complete_argument(prompt(), "department", "S", &[]).await.unwrap();
         assert_eq!(first.values, ["Sales", "Support"]);

@@ -4,13 +4,13 @@ use std::sync::{Arc, Mutex};
 
 use serde_json::{Value, json};
 use tokio::sync::watch;
-use wharf_client::{Elicitor, LogSink, NotSampled, Pending, RootsSource, Sampler};
-use wharf_wire::{ElicitAnswer, Elicitation, LogLevel, LogMessage, Raw, Root, SamplingRequest, UrlRequest};
+use wharf_client::{Elicitor, LogSink, Pending, RootsSource, Sampler, SamplingError};
+use wharf_wire::{Elicitation, ElicitationResponse, LogLevel, LogMessage, RawJson, Root, SamplingRequest, UrlRequest};
 
 use crate::peer::raw;
 
-type Answering = dyn Fn(&Elicitation) -> ElicitAnswer + Send + Sync;
-type Saying = dyn Fn(&SamplingRequest) -> Result<Value, NotSampled> + Send + Sync;
+type Answering = dyn Fn(&Elicitation) -> ElicitationResponse + Send + Sync;
+type Saying = dyn Fn(&SamplingRequest) -> Result<Value, SamplingError> + Send + Sync;
 
 /// Answers forms, and pages too if it is told to.
 #[derive(Clone)]
@@ -21,13 +21,13 @@ pub struct Person {
 }
 
 impl Person {
-    pub fn new(answer: impl Fn(&Elicitation) -> ElicitAnswer + Send + Sync + 'static) -> Self {
+    pub fn new(answer: impl Fn(&Elicitation) -> ElicitationResponse + Send + Sync + 'static) -> Self {
         Self { answer: Arc::new(answer), pages: false, asked: Arc::default() }
     }
 
     /// Fills every form in with this.
     pub fn accepts(content: Value) -> Self {
-        Self::new(move |_| ElicitAnswer::Accept(Some(raw(&content))))
+        Self::new(move |_| ElicitationResponse::Accept(Some(raw(&content))))
     }
 
     /// Can be shown pages as well.
@@ -47,7 +47,7 @@ impl Elicitor for Person {
         self.pages
     }
 
-    fn elicit(&self, _server: &str, question: Elicitation) -> Pending<ElicitAnswer> {
+    fn elicit(&self, _server: &str, question: Elicitation) -> Pending<ElicitationResponse> {
         let answer = (self.answer)(&question);
         self.asked.lock().unwrap().push(question);
         Box::pin(std::future::ready(answer))
@@ -63,7 +63,7 @@ impl Elicitor for Hasty {
         true
     }
 
-    fn elicit(&self, server: &str, question: Elicitation) -> Pending<ElicitAnswer> {
+    fn elicit(&self, server: &str, question: Elicitation) -> Pending<ElicitationResponse> {
         self.0.elicit(server, question)
     }
 
@@ -76,7 +76,7 @@ impl Elicitor for Hasty {
 pub struct Undecided(pub watch::Sender<usize>);
 
 impl Elicitor for Undecided {
-    fn elicit(&self, _server: &str, _question: Elicitation) -> Pending<ElicitAnswer> {
+    fn elicit(&self, _server: &str, _question: Elicitation) -> Pending<ElicitationResponse> {
         let thinking = Thinking(self.0.clone());
         self.0.send_modify(|open| *open += 1);
         Box::pin(async move {
@@ -104,7 +104,7 @@ pub struct Model {
 }
 
 impl Model {
-    pub fn new(say: impl Fn(&SamplingRequest) -> Result<Value, NotSampled> + Send + Sync + 'static) -> Self {
+    pub fn new(say: impl Fn(&SamplingRequest) -> Result<Value, SamplingError> + Send + Sync + 'static) -> Self {
         Self { say: Arc::new(say), tools: false, asked: Arc::default() }
     }
 
@@ -135,7 +135,7 @@ impl Sampler for Model {
         self.tools
     }
 
-    fn sample(&self, _server: &str, request: SamplingRequest) -> Pending<Result<Raw, NotSampled>> {
+    fn sample(&self, _server: &str, request: SamplingRequest) -> Pending<Result<RawJson, SamplingError>> {
         let said = (self.say)(&request).map(|said| raw(&said));
         self.asked.lock().unwrap().push(request);
         Box::pin(std::future::ready(said))
@@ -182,6 +182,6 @@ impl LogSink for Log {
     }
 }
 
-pub fn value(raw: &Raw) -> Value {
+pub fn value(raw: &RawJson) -> Value {
     serde_json::from_str(raw.get()).unwrap()
 }

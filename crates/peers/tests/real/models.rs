@@ -10,8 +10,8 @@ use serde_json::{Value, json};
 use tokio::io::{AsyncBufReadExt as _, AsyncWriteExt as _, BufReader, Lines};
 use tokio::process::{Child, ChildStdin, ChildStdout, Command};
 use wharf_agent::{
-    Block, Conversation, Definition, Effort, Format, Model, ModelError, ModelEvent, Provider, Request, ResultBlock,
-    Role, Stop, ToolChoice, Turn, compile,
+    Block, Conversation, Format, Model, ModelError, ModelEvent, ModelToolDefinition, Provider, ReasoningEffort,
+    Request, ResultBlock, Role, Stop, ToolChoice, Turn, compile,
 };
 use wharf_net::{Net, NetOptions};
 use wharf_spec::Secret;
@@ -132,7 +132,7 @@ fn parts(message: &Value) -> Vec<String> {
 }
 
 fn understood_tools() -> Value {
-    let tool = |tool: Definition| {
+    let tool = |tool: ModelToolDefinition| {
         let parameters: Value = serde_json::from_str(tool.schema.get()).unwrap();
         json!({"type": "function", "function": {
             "name": tool.name, "description": tool.description, "parameters": parameters,
@@ -160,12 +160,12 @@ fn kinds(blocks: &[Block]) -> Vec<String> {
     blocks.iter().map(kind).collect()
 }
 
-fn definitions() -> Vec<Definition> {
+fn definitions() -> Vec<ModelToolDefinition> {
     let number = json!({"type": "number"});
     let add = json!({"type": "object", "properties": {"a": number, "b": number}, "required": ["a", "b"]});
     let echo = json!({"type": "object", "properties": {"text": {"type": "string"}}, "required": ["text"]});
     [("add", "Adds two numbers.", add), ("echo", "Says it again.", echo)]
-        .map(|(name, description, schema)| Definition {
+        .map(|(name, description, schema)| ModelToolDefinition {
             name: name.into(),
             description: description.into(),
             schema: raw(&schema),
@@ -184,7 +184,7 @@ struct Answer {
 
 async fn ask(model: &Model, conversation: &Conversation) -> Result<Answer, ModelError> {
     let tools = Arc::new(compile(model.provider().format, &definitions()));
-    let effort = Some(Effort::Low);
+    let effort = Some(ReasoningEffort::Low);
     let request = Request { conversation, tools: &tools, tool_choice: ToolChoice::Auto, effort };
     let mut stream = model.stream(request).await?;
     let mut answer = Answer::default();

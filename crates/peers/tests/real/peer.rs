@@ -7,10 +7,12 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use serde_json::Value;
-use wharf_client::{CallError, CallOptions, ConnectOptions, Connection, Containment, Counters, GuardProgram, connect};
+use wharf_client::{
+    CallError, CallOptions, ConnectOptions, Connection, ConnectionCounters, Containment, GuardProgram, connect,
+};
 use wharf_spec::{EnvValue, StdioSpec, Surroundings};
 use wharf_testkit::oracle::{MARKER, marked_processes, until};
-use wharf_wire::{Content, Raw, Revision, ToolResult, code};
+use wharf_wire::{Content, RawJson, Revision, ToolResult, code};
 
 const NOT_INSTALLED: &str = "run `cargo xtask test`, which installs what this needs";
 /// `cargo xtask test` finds by it what a test left behind.
@@ -130,8 +132,8 @@ pub async fn check(peer: Peer, more: impl AsyncFnOnce(&Connection, &Path)) {
 }
 
 /// What a connection has counted on which nothing went wrong.
-pub fn nothing_odd(connection: &Connection) -> Counters {
-    let mut counters = Counters::default();
+pub fn nothing_odd(connection: &Connection) -> ConnectionCounters {
+    let mut counters = ConnectionCounters::default();
     counters.notifications = connection.counters().notifications;
     counters
 }
@@ -141,12 +143,12 @@ async fn tools(connection: &Connection, peer: &Peer) {
     assert!(list.withheld.is_empty(), "{:?}", list.withheld);
     let names: Vec<&str> = list.items.iter().map(|tool| tool.name.as_str()).collect();
     assert!(peer.tools.iter().all(|tool| names.contains(tool)), "{names:?}");
-    assert!(list.items.iter().all(|tool| tool.input_schema.as_ref().is_some_and(Raw::is_object)));
+    assert!(list.items.iter().all(|tool| tool.input_schema.as_ref().is_some_and(RawJson::is_object)));
     for (tool, arguments, expected) in &peer.calls {
         let result = ask(connection, tool, arguments).await;
         assert!(!result.is_error && text(&result).contains(expected), "{tool}: {}", text(&result));
     }
-    let unknown = connection.call_tool("no-such-tool", &Raw::empty_object(), CallOptions::default()).await;
+    let unknown = connection.call_tool("no-such-tool", &RawJson::empty_object(), CallOptions::default()).await;
     match (&unknown, peer.unknown) {
         (Ok(result), Unknown::Answered) => assert!(result.is_error, "{}", text(result)),
         (Err(CallError::Refused(error)), Unknown::Refused) => assert_eq!(error.code, code::INVALID_PARAMS),
@@ -200,8 +202,8 @@ pub async fn ask(connection: &Connection, tool: &str, arguments: &Value) -> Tool
     connection.call_tool(tool, &raw(arguments), CallOptions::default()).await.unwrap()
 }
 
-pub fn raw(value: &Value) -> Raw {
-    Raw::of(value).unwrap()
+pub fn raw(value: &Value) -> RawJson {
+    RawJson::of(value).unwrap()
 }
 
 /// The text blocks of an answer.

@@ -7,7 +7,8 @@ use std::time::Duration;
 use serde_json::Value;
 use tokio::sync::watch;
 use wharf_client::{
-    CallError, CallOptions, ConnectOptions, Connection, Counters, Direction, Negotiation, Passing, Services, Tap,
+    CallError, CallOptions, ClientServices, ConnectOptions, Connection, ConnectionCounters, Direction, Negotiation,
+    Tap, TappedMessage,
 };
 use wharf_wire::{Era, Revision, ToolResult};
 
@@ -134,11 +135,11 @@ pub struct Visit {
     /// Its server, where that is a program of the test's own.
     pub web: Option<Web>,
     /// What may have gone wrong quietly without being a fault of ours.
-    pub excused: Mutex<Counters>,
+    pub excused: Mutex<ConnectionCounters>,
 }
 
 /// Visits one after the other with these services.
-pub async fn each(sides: &[Side], services: Services, work: impl AsyncFn(&Visit)) {
+pub async fn each(sides: &[Side], services: ClientServices, work: impl AsyncFn(&Visit)) {
     for side in sides {
         visit(*side, |options| options.services = services.clone(), &work).await;
     }
@@ -207,7 +208,7 @@ impl Default for Wire {
 }
 
 impl Tap for Wire {
-    fn message(&self, passing: &Passing<'_>) {
+    fn message(&self, passing: &TappedMessage<'_>) {
         let message = serde_json::from_slice(passing.bytes).unwrap_or_default();
         self.messages.send_modify(|messages| messages.push((passing.direction, message)));
     }

@@ -6,8 +6,8 @@ use std::fs;
 use std::path::Path;
 
 use serde_json::{Value, json};
-use wharf_client::{Connection, Event, Services};
-use wharf_wire::{ElicitAnswer, Interest};
+use wharf_client::{ClientServices, Connection, Event};
+use wharf_wire::{ElicitationResponse, Interest};
 
 use crate::HANDSHAKE;
 use crate::crew::{Hold, Model, Person};
@@ -57,9 +57,9 @@ const LATE: &[&str] = &[
 async fn recorded_catalogs_are_what_servers_list() {
     for server in servers() {
         let mut options = server.peer.home.options();
-        let person = Person::new(|_| ElicitAnswer::Cancel).with_pages();
+        let person = Person::new(|_| ElicitationResponse::Cancel).with_pages();
         options.services =
-            Services::default().elicitation(person).sampling(Model::noon()).roots(Hold::new("file:///tmp/hold"));
+            ClientServices::default().elicitation(person).sampling(Model::noon()).roots(Hold::new("file:///tmp/hold"));
         let connection = server.peer.open(options).await;
         let listed = listed(&connection, server.late).await;
         server.peer.close(connection).await;

@@ -3,8 +3,8 @@
 use std::sync::{Arc, Mutex};
 
 use serde_json::{Value, json};
-use wharf_client::{Direction, Event, Services, Started, TaskOptions};
-use wharf_wire::{Content, ElicitAnswer, Elicitation, FieldKind, Interest, LogLevel, Task};
+use wharf_client::{ClientServices, Direction, Event, Started, TaskOptions};
+use wharf_wire::{Content, Elicitation, ElicitationResponse, FieldKind, Interest, LogLevel, Task};
 
 use crate::crew::{Hasty, Hold, Log, Model, Person, value};
 use crate::peer::{raw, text};
@@ -28,10 +28,10 @@ async fn grown(quay: &Visit, tool: &str) {
 #[tokio::test]
 async fn everything_asks_by_form_and_by_page() {
     let person = Person::new(|question| match question {
-        Elicitation::Form(_) => ElicitAnswer::Accept(Some(raw(&json!({"name": "Ada"})))),
-        Elicitation::Url(_) => ElicitAnswer::Accept(None),
+        Elicitation::Form(_) => ElicitationResponse::Accept(Some(raw(&json!({"name": "Ada"})))),
+        Elicitation::Url(_) => ElicitationResponse::Accept(None),
     });
-    each(&everywhere(), Services::default().elicitation(Hasty(person.clone())), async |quay| {
+    each(&everywhere(), ClientServices::default().elicitation(Hasty(person.clone())), async |quay| {
         grown(quay, "trigger-url-elicitation").await;
         grown(quay, "trigger-elicitation-request").await;
         let seen = quay.call("trigger-elicitation-request", json!({})).await;
@@ -53,7 +53,7 @@ async fn everything_asks_by_form_and_by_page() {
 #[tokio::test]
 async fn everything_asks_a_model_and_for_directories() {
     let (model, hold) = (Model::noon(), Hold::new("file:///tmp/hold"));
-    let services = Services::default().sampling(model.clone()).roots(hold.clone());
+    let services = ClientServices::default().sampling(model.clone()).roots(hold.clone());
     each(&everywhere(), services, async |quay| {
         grown(quay, "trigger-sampling-request").await;
         let seen = quay.call("trigger-sampling-request", json!({"prompt": "When?", "maxTokens": 7})).await;
@@ -83,7 +83,7 @@ fn told_of_roots(wire: &Wire) -> usize {
 async fn everything_logs_and_tells_of_resources() {
     const WATCHED: &str = "demo://resource/dynamic/text/1";
     let log = Log::default();
-    each(&everywhere(), Services::default().logs(LogLevel::Debug, log.clone()), async |quay| {
+    each(&everywhere(), ClientServices::default().logs(LogLevel::Debug, log.clone()), async |quay| {
         quay.call("toggle-simulated-logging", json!({})).await;
         quay.wire.until(|wire| wire.received("notifications/message") > 0).await;
         quay.call("toggle-simulated-logging", json!({})).await;
@@ -102,7 +102,7 @@ async fn everything_logs_and_tells_of_resources() {
 
 #[tokio::test]
 async fn everything_answers_with_every_kind_of_content() {
-    each(&everywhere(), Services::default(), async |quay| {
+    each(&everywhere(), ClientServices::default(), async |quay| {
         let weather = quay.try_call("get-structured-content", json!({"location": "New York"})).await.unwrap();
         assert_eq!(value(&weather.structured.unwrap())["temperature"], 33);
         let image = quay.try_call("get-tiny-image", json!({})).await.unwrap();
@@ -125,11 +125,11 @@ async fn everything_answers_with_every_kind_of_content() {
 #[tokio::test]
 async fn everything_works_at_a_task_and_asks_about_it() {
     let person = Person::new(|question| {
-        let Elicitation::Form(form) = question else { return ElicitAnswer::Cancel };
-        let FieldKind::Choice { options } = &form.fields[0].kind else { return ElicitAnswer::Cancel };
-        ElicitAnswer::Accept(Some(raw(&json!({"interpretation": options[0].value}))))
+        let Elicitation::Form(form) = question else { return ElicitationResponse::Cancel };
+        let FieldKind::Choice { options } = &form.fields[0].kind else { return ElicitationResponse::Cancel };
+        ElicitationResponse::Accept(Some(raw(&json!({"interpretation": options[0].value}))))
     });
-    each(&everywhere(), Services::default().elicitation(person.clone()), async |quay| {
+    each(&everywhere(), ClientServices::default().elicitation(person.clone()), async |quay| {
         grown(quay, "simulate-research-query").await;
         let arguments = raw(&json!({"topic": "tides", "ambiguous": true}));
         let started =

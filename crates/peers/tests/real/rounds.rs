@@ -1,8 +1,8 @@
 //! Calls that take several questions: one after the other, all at once, and without end.
 
 use serde_json::{Value, json};
-use wharf_client::{CallError, CallOptions, Direction, Services};
-use wharf_wire::{Content, ElicitAnswer, Elicitation};
+use wharf_client::{CallError, CallOptions, ClientServices, Direction};
+use wharf_wire::{Content, Elicitation, ElicitationResponse};
 
 use crate::crew::{Hold, Model, Person, message};
 use crate::peer::{raw, text};
@@ -11,10 +11,10 @@ use crate::quay::{LENIENT, STATELESS, Sdk, Side, all, each};
 /// Gives a name with what is hard to carry, and a port.
 fn sailor() -> Person {
     Person::new(|question| {
-        let Elicitation::Form(form) = question else { return ElicitAnswer::Cancel };
+        let Elicitation::Form(form) = question else { return ElicitationResponse::Cancel };
         let words = |field: &str| if field == "port" { "riga" } else { NAME };
         let fields: Value = form.fields.iter().map(|field| (field.name.clone(), json!(words(&field.name)))).collect();
-        ElicitAnswer::Accept(Some(raw(&fields)))
+        ElicitationResponse::Accept(Some(raw(&fields)))
     })
 }
 
@@ -23,7 +23,7 @@ const NAME: &str = "Argo \"[⚓]\" \\";
 #[tokio::test]
 async fn two_questions_one_after_the_other() {
     let person = sailor();
-    each(&all(), Services::default().elicitation(person.clone()), async |quay| {
+    each(&all(), ClientServices::default().elicitation(person.clone()), async |quay| {
         assert_eq!(quay.call("ask_twice", json!({})).await, format!("{NAME} sails to riga."), "{}", quay.side);
         assert_eq!(person.asked().len(), 2, "{}", quay.side);
         let calls = quay.wire.all(Direction::Sent, "tools/call");
@@ -40,7 +40,7 @@ async fn two_questions_one_after_the_other() {
 #[tokio::test]
 async fn three_questions_at_once() {
     let (model, hold) = (Model::noon(), Hold::new("file:///tmp/hold"));
-    let services = Services::default().elicitation(sailor()).sampling(model).roots(hold);
+    let services = ClientServices::default().elicitation(sailor()).sampling(model).roots(hold);
     each(&all(), services, async |quay| {
         let seen = quay.call("ask_all", json!({})).await;
         if quay.side.sdk == Sdk::Python2 {
@@ -59,7 +59,7 @@ async fn three_questions_at_once() {
 async fn a_server_that_is_never_content_is_given_up_after_eight_rounds() {
     let person = sailor();
     let ts2 = [STATELESS[0], LENIENT[0]];
-    each(&ts2, Services::default().elicitation(person.clone()), async |quay| {
+    each(&ts2, ClientServices::default().elicitation(person.clone()), async |quay| {
         let outcome = quay.try_call("ask_forever", json!({})).await;
         match (&outcome, quay.side.is_stateless()) {
             (Err(CallError::TooManyRounds(8)), true) => {}
@@ -75,7 +75,7 @@ async fn a_server_that_is_never_content_is_given_up_after_eight_rounds() {
 
 #[tokio::test]
 async fn a_call_that_is_put_off_is_repeated_with_what_the_server_gave_along() {
-    each(&[rust(STATELESS), rust(LENIENT)], Services::default(), async |quay| {
+    each(&[rust(STATELESS), rust(LENIENT)], ClientServices::default(), async |quay| {
         assert_eq!(quay.call("shed", json!({})).await, "later");
         let calls = quay.wire.all(Direction::Sent, "tools/call");
         if quay.side.is_stateless() {
@@ -94,7 +94,7 @@ fn rust(sides: [Side; 3]) -> Side {
 async fn a_prompt_and_a_resource_ask_before_they_are_given() {
     let person = sailor();
     let sides = [STATELESS[0], LENIENT[0], rust(STATELESS)];
-    each(&sides, Services::default().elicitation(person.clone()), async |quay| {
+    each(&sides, ClientServices::default().elicitation(person.clone()), async |quay| {
         let expanded = quay.connection.get_prompt("introduce", &[], CallOptions::default()).await.unwrap();
         let Content::Text { text, .. } = &expanded.messages[0].content else { panic!("{expanded:?}") };
         assert_eq!(*text, format!("Please introduce {NAME}."), "{}", quay.side);
@@ -110,7 +110,7 @@ async fn a_prompt_and_a_resource_ask_before_they_are_given() {
 
 #[tokio::test]
 async fn a_prompt_that_asks_is_refused_where_there_is_no_way_to_ask() {
-    each(&[rust(LENIENT)], Services::default().elicitation(sailor()), async |quay| {
+    each(&[rust(LENIENT)], ClientServices::default().elicitation(sailor()), async |quay| {
         let refused = quay.connection.get_prompt("introduce", &[], CallOptions::default()).await;
         assert!(matches!(&refused, Err(CallError::Refused(error)) if error.code == -32600), "{refused:?}");
         let refused = quay.connection.read_resource("note://sealed", CallOptions::default()).await;

@@ -3,7 +3,7 @@
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use serde_json::{Value, json};
-use wharf_client::{CallError, Direction, NotSampled, Services};
+use wharf_client::{CallError, ClientServices, Direction, SamplingError};
 use wharf_wire::SamplingRequest;
 
 use crate::crew::{Hold, Model, message, value};
@@ -13,7 +13,7 @@ use crate::quay::{Sdk, Visit, all, each};
 #[tokio::test]
 async fn a_model_is_asked_and_its_words_reach_the_server() {
     let model = Model::noon();
-    each(&all(), Services::default().sampling(model.clone()), async |quay| {
+    each(&all(), ClientServices::default().sampling(model.clone()), async |quay| {
         let seen = quay.call_json("ask_model", json!({})).await;
         assert_eq!(seen, message(&json!({"type": "text", "text": "noon"}), "endTurn"), "{}", quay.side);
         let [request]: [SamplingRequest; 1] = model.asked().try_into().unwrap();
@@ -28,7 +28,7 @@ async fn a_model_is_asked_and_its_words_reach_the_server() {
 #[tokio::test]
 async fn a_model_calls_the_tools_of_the_server_until_it_has_its_answer() {
     let model = Model::new(|request| Ok(turn(request))).with_tools();
-    each(&all(), Services::default().sampling(model.clone()), async |quay| {
+    each(&all(), ClientServices::default().sampling(model.clone()), async |quay| {
         let seen = quay.call_json("ask_model", json!({"tools": true})).await;
         assert_eq!(seen["content"], json!({"type": "text", "text": "noon"}), "{}", quay.side);
         let [first, second]: [SamplingRequest; 2] = model.asked().try_into().unwrap();
@@ -67,10 +67,10 @@ fn only(content: &Value) -> Value {
 
 #[tokio::test]
 async fn a_model_that_may_not_be_used_leaves_the_server_without_words() {
-    let refusals = [(NotSampled::Declined, -1), (NotSampled::Failed("out of tea".to_owned()), -32603)];
+    let refusals = [(SamplingError::Declined, -1), (SamplingError::Failed("out of tea".to_owned()), -32603)];
     let (next, answers) = (AtomicUsize::new(0), refusals.clone());
     let model = Model::new(move |_| Err(answers[next.fetch_add(1, Ordering::Relaxed) % 2].0.clone()));
-    each(&all(), Services::default().sampling(model), async |quay| {
+    each(&all(), ClientServices::default().sampling(model), async |quay| {
         for (_, code) in &refusals {
             no_words(quay, *code).await;
         }
@@ -97,7 +97,7 @@ async fn no_words(quay: &Visit, code: i64) {
 #[tokio::test]
 async fn a_server_is_told_the_directories_each_time_it_asks() {
     let hold = Hold::new("file:///tmp/hold");
-    each(&all(), Services::default().roots(hold.clone()), async |quay| {
+    each(&all(), ClientServices::default().roots(hold.clone()), async |quay| {
         for uri in ["file:///tmp/hold", "file:///tmp/deck%20two"] {
             hold.exchange(uri);
             quay.connection.roots_changed();

@@ -4,7 +4,7 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use serde_json::{Value, json};
-use wharf_client::{CallError, CallOptions, Services, Started, TaskHandle, TaskOptions};
+use wharf_client::{CallError, CallOptions, ClientServices, Started, TaskHandle, TaskOptions};
 use wharf_wire::{Task, TaskStatus, TaskSupport};
 
 use crate::crew::Person;
@@ -19,7 +19,7 @@ fn sides() -> [Side; 3] {
 
 #[tokio::test]
 async fn a_task_is_followed_to_its_end() {
-    each(&sides(), Services::default().tasks(), async |quay| {
+    each(&sides(), ClientServices::default().tasks(), async |quay| {
         let task = start(quay, "brew", json!({"steps": 3})).await;
         let seen = Arc::new(Mutex::new(Vec::new()));
         let sink = Arc::clone(&seen);
@@ -49,7 +49,7 @@ async fn start(quay: &Visit, tool: &str, arguments: Value) -> TaskHandle {
 #[tokio::test]
 async fn a_task_asks_while_it_is_waited_for() {
     let person = Person::accepts(json!({"milk": "oat"}));
-    each(&sides(), Services::default().tasks().elicitation(person.clone()), async |quay| {
+    each(&sides(), ClientServices::default().tasks().elicitation(person.clone()), async |quay| {
         let task = start(quay, "brew_later", json!({"steps": 1, "ask": true})).await;
         let result: Value = serde_json::from_str(&text(&task.finish(None).await.unwrap())).unwrap();
         assert_eq!(result, json!({"action": "accept", "content": {"milk": "oat"}}), "{}", quay.side);
@@ -60,7 +60,7 @@ async fn a_task_asks_while_it_is_waited_for() {
 
 #[tokio::test]
 async fn a_task_that_is_cancelled_does_not_complete() {
-    each(&sides(), Services::default().tasks(), async |quay| {
+    each(&sides(), ClientServices::default().tasks(), async |quay| {
         let task = start(quay, "brew", json!({"steps": 500})).await;
         task.cancel().await.unwrap();
         let end = task.finish(None).await;
@@ -73,7 +73,7 @@ async fn a_task_that_is_cancelled_does_not_complete() {
 
 #[tokio::test]
 async fn a_plain_call_that_becomes_a_task_is_followed_and_its_failure_told() {
-    each(&[RUST], Services::default().tasks(), async |quay| {
+    each(&[RUST], ClientServices::default().tasks(), async |quay| {
         assert_eq!(quay.call("brew", json!({"steps": 2})).await, "tea");
         let failed = quay.try_call("brew", json!({"steps": 1, "fail": true})).await;
         assert!(matches!(&failed, Err(CallError::Refused(error)) if error.code == -32603), "{failed:?}");
@@ -84,7 +84,7 @@ async fn a_plain_call_that_becomes_a_task_is_followed_and_its_failure_told() {
 
 #[tokio::test]
 async fn a_plain_call_that_is_given_up_cancels_its_task() {
-    each(&[RUST], Services::default().tasks(), async |quay| {
+    each(&[RUST], ClientServices::default().tasks(), async |quay| {
         tokio::select! {
             outcome = quay.try_call("brew", json!({"steps": 500})) => panic!("{outcome:?}"),
             () = quay.wire.until(|wire| wire.sent("tasks/get") > 0) => {}
@@ -105,7 +105,7 @@ fn excuse_late_answers(quay: &Visit) {
 
 #[tokio::test]
 async fn what_must_be_a_task_fails_without_one() {
-    each(&[OLD[0], OLD[1], RUST], Services::default(), async |quay| {
+    each(&[OLD[0], OLD[1], RUST], ClientServices::default(), async |quay| {
         let plain = quay.try_call("brew_later", json!({})).await;
         match (&plain, quay.side.is_stateless()) {
             (Ok(result), false) => assert!(result.is_error, "{}", text(result)),
@@ -124,7 +124,7 @@ async fn what_must_be_a_task_fails_without_one() {
 
 #[tokio::test]
 async fn a_task_is_not_asked_of_a_server_that_has_none() {
-    each(&LENIENT[..1], Services::default().tasks(), async |quay| {
+    each(&LENIENT[..1], ClientServices::default().tasks(), async |quay| {
         let started = quay.connection.start_task("echo", &raw(&json!({"text": "x"})), TaskOptions::default()).await;
         assert!(matches!(started, Err(CallError::Unsupported("tasks"))), "{}", quay.side);
         assert_eq!(quay.wire.sent("tools/call"), 0);

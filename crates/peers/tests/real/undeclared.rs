@@ -1,7 +1,7 @@
 //! A client that offers nothing, or less than it is asked for: whoever asks all the same is refused, and nothing hangs.
 
 use serde_json::{Value, json};
-use wharf_client::{CallError, Direction, Services};
+use wharf_client::{CallError, ClientServices, Direction};
 
 use crate::crew::{Model, Person};
 use crate::peer::text;
@@ -24,7 +24,7 @@ enum End {
 
 #[tokio::test]
 async fn nobody_is_asked_by_a_server_that_was_offered_nothing() {
-    each(&all(), Services::default(), async |quay| {
+    each(&all(), ClientServices::default(), async |quay| {
         for (tool, method) in QUESTIONS {
             let ended = ask(quay, tool, json!({}), method).await;
             assert_eq!(ended, expected(quay, method), "{}: {tool}", quay.side);
@@ -73,7 +73,7 @@ async fn ask(quay: &Visit, tool: &str, arguments: Value, method: &str) -> End {
 #[tokio::test]
 async fn no_page_is_shown_by_a_client_of_forms() {
     let person = Person::accepts(json!({}));
-    each(&all(), Services::default().elicitation(person.clone()), async |quay| {
+    each(&all(), ClientServices::default().elicitation(person.clone()), async |quay| {
         let ended = ask(quay, "ask_url", json!({}), "elicitation/create").await;
         let expected = match (quay.side.sdk, quay.side.is_stateless()) {
             (Sdk::TypeScript2, true) => End::Refused,
@@ -90,7 +90,7 @@ async fn no_page_is_shown_by_a_client_of_forms() {
 #[tokio::test]
 async fn no_tools_are_offered_to_a_model_that_uses_none() {
     let model = Model::noon();
-    each(&all(), Services::default().sampling(model.clone()), async |quay| {
+    each(&all(), ClientServices::default().sampling(model.clone()), async |quay| {
         let ended = ask(quay, "ask_model", json!({"tools": true}), "sampling/createMessage").await;
         let expected = match (quay.side.sdk, quay.side.is_stateless()) {
             (Sdk::TypeScript2, true) | (Sdk::Python2, _) => End::Refused,

@@ -1,7 +1,7 @@
 //! Servers being watched: lists and resources that change, and watches that the server ends.
 
 use serde_json::json;
-use wharf_client::{CallError, CallOptions, Event, Services, Subscription};
+use wharf_client::{CallError, CallOptions, ClientServices, Event, Subscription};
 use wharf_wire::Interest;
 
 use crate::quay::{LENIENT, OLD, STATELESS, Sdk, Visit, all, each};
@@ -15,7 +15,7 @@ fn interest() -> Interest {
 
 #[tokio::test]
 async fn a_list_and_a_resource_tell_of_their_changes() {
-    each(&all(), Services::default(), async |quay| {
+    each(&all(), ClientServices::default(), async |quay| {
         let mut watch = quay.connection.subscribe(interest()).await.unwrap();
         assert_eq!(*watch.honoured(), interest(), "{}", quay.side);
         assert_eq!(counter(quay).await, "0");
@@ -55,7 +55,7 @@ async fn next(watch: &mut Subscription) -> Event {
 #[tokio::test]
 async fn a_watch_that_the_server_ends_is_opened_again() {
     let sides: Vec<_> = STATELESS.into_iter().filter(|side| side.sdk != Sdk::TypeScript2).collect();
-    each(&sides, Services::default(), async |quay| {
+    each(&sides, ClientServices::default(), async |quay| {
         let mut watch = quay.connection.subscribe(interest()).await.unwrap();
         for round in 1..=2 {
             assert_eq!(quay.call("end_listen", json!({})).await, "ended");
@@ -73,7 +73,7 @@ async fn a_watch_that_the_server_ends_is_opened_again() {
 
 #[tokio::test]
 async fn a_watch_ends_with_its_server() {
-    each(&[STATELESS[0], OLD[0]], Services::default(), async |quay| {
+    each(&[STATELESS[0], OLD[0]], ClientServices::default(), async |quay| {
         let mut watch = quay.connection.subscribe(interest()).await.unwrap();
         assert_eq!(quay.call("leave", json!({})).await, "farewell");
         let end = watch.next().await;
@@ -86,7 +86,7 @@ async fn a_watch_ends_with_its_server() {
 
 #[tokio::test]
 async fn two_watches_of_one_server_hear_each_what_they_asked_for() {
-    each(&[STATELESS[0], STATELESS[2], OLD[0], LENIENT[2]], Services::default(), async |quay| {
+    each(&[STATELESS[0], STATELESS[2], OLD[0], LENIENT[2]], ClientServices::default(), async |quay| {
         let tools = Interest { tools: true, ..Interest::default() };
         let mut tools = quay.connection.subscribe(tools).await.unwrap();
         let resource = Interest { uris: vec![COUNTER.to_owned()], ..Interest::default() };

@@ -3,7 +3,7 @@
 use std::sync::{Arc, Mutex};
 
 use serde_json::json;
-use wharf_client::{CallError, CallOptions, Direction, Services};
+use wharf_client::{CallError, CallOptions, ClientServices, Direction};
 use wharf_wire::LogLevel;
 
 use crate::crew::Log;
@@ -13,7 +13,7 @@ use crate::quay::{Sdk, Visit, all, each};
 #[tokio::test]
 async fn what_a_server_logs_arrives_from_the_wanted_level_on() {
     let log = Log::default();
-    each(&all(), Services::default().logs(LogLevel::Warning, log.clone()), async |quay| {
+    each(&all(), ClientServices::default().logs(LogLevel::Warning, log.clone()), async |quay| {
         quay.call("log", json!({"level": "info", "message": "calm"})).await;
         // Also from the Python SDK 2, which sends everything in the handshake era.
         assert!(log.entries().is_empty(), "{}", quay.side);
@@ -34,7 +34,7 @@ async fn what_a_server_logs_arrives_from_the_wanted_level_on() {
 
 #[tokio::test]
 async fn progress_comes_in_order_and_ahead_of_the_result() {
-    each(&all(), Services::default(), async |quay| {
+    each(&all(), ClientServices::default(), async |quay| {
         let seen = Arc::new(Mutex::new(Vec::new()));
         let sink = Arc::clone(&seen);
         let options = CallOptions::default()
@@ -59,7 +59,7 @@ async fn nobody_logs_unasked(quay: &Visit) {
 
 #[tokio::test]
 async fn a_call_that_is_given_up_is_stopped_on_the_server() {
-    each(&all(), Services::default(), async |quay| {
+    each(&all(), ClientServices::default(), async |quay| {
         let options = CallOptions::default().progress(|_| {});
         let arguments = raw(&json!({"steps": 500}));
         tokio::select! {

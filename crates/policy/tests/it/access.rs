@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use wharf_json::Raw;
+use wharf_json::RawJson;
 use wharf_policy::{Attempt, Policy, Reason, Risk, Verdict};
 use wharf_spec::ServerOrigin;
 
@@ -14,7 +14,7 @@ fn policy(rules: &[&str]) -> Policy {
 
 /// Decides a read of this URI of `fs`.
 fn read(rules: &[&str], origin: &ServerOrigin, uri: &str, risk: Risk) -> Verdict {
-    let arguments = Raw::known(serde_json::json!({ "server": "fs", "uri": uri }).to_string());
+    let arguments = RawJson::known(serde_json::json!({ "server": "fs", "uri": uri }).to_string());
     let fs = server("fs");
     policy(rules).decide(&Attempt::access((&fs, origin), "ReadMcpResource", &arguments, risk)).verdict
 }
@@ -85,7 +85,7 @@ fn a_rule_of_a_project_that_cannot_be_read_is_no_end_but_asks() {
         let policy = policy(&[line, "allow mcp__*", "allow mcp__fs__read in /p/.mcp.json"]);
         let problem = &policy.problems()[0];
         assert!(problem.is_unreadable() && !problem.is_fatal(), "{problem}");
-        let (fs, arguments) = (server("fs"), Raw::empty_object());
+        let (fs, arguments) = (server("fs"), RawJson::empty_object());
         let decide = |origin, trust| policy.decide(&Attempt { origin, trust, ..Attempt::mcp(&fs, "read", &arguments) });
         assert_eq!((decide(&own, false).verdict, decide(&project, false).verdict), (Allow, Ask), "{line}");
         assert_eq!(decide(&project, true).verdict, Ask, "trust does not settle it: {line}");

@@ -1,6 +1,6 @@
 //! How rules and attempts are written in tables.
 
-use wharf_json::Raw;
+use wharf_json::RawJson;
 use wharf_policy::{Action, Attempt, AttemptKind, Risk, Rule, RuleOrigin, SourcedRule, Standing, Verdict};
 use wharf_spec::{ServerName, ServerOrigin};
 
@@ -17,7 +17,7 @@ pub struct Row {
     pub text: String,
     server: Option<ServerName>,
     tool: String,
-    arguments: Raw,
+    arguments: RawJson,
     trust: bool,
     risk: Risk,
     pub expected: Verdict,
@@ -115,7 +115,7 @@ fn row(text: &str, expected: Verdict) -> Row {
         text: whole,
         server,
         tool: tool.to_owned(),
-        arguments: Raw::known(arguments.to_owned()),
+        arguments: RawJson::known(arguments.to_owned()),
         trust,
         risk,
         expected,

@@ -3,9 +3,10 @@
 use std::time::Instant;
 
 use crate::block::{rule, server};
-use wharf_json::Raw;
+use wharf_json::RawJson;
 use wharf_policy::{
-    Attempt, Fingerprint, Grant, GrantScope, Grants, Judge, Judgement, Lifetime, Pins, Policy, Reason, Risk,
+    Attempt, CallDecision, Fingerprint, Grant, GrantLifetime, GrantScope, GrantSet, PermissionEvaluator, PinSet,
+    Policy, Reason, Risk,
 };
 use wharf_spec::{ServerOrigin, ToolId};
 
@@ -21,12 +22,12 @@ enum Pinned {
 }
 
 /// Judges one call of `git / push` and says the outcome in a word or two.
-fn judged(rules: &[&str], trust: bool, granted: Option<(Lifetime, Fingerprint)>, pinned: Pinned) -> &'static str {
-    let (git, arguments) = (server("git"), Raw::empty_object());
+fn judged(rules: &[&str], trust: bool, granted: Option<(GrantLifetime, Fingerprint)>, pinned: Pinned) -> &'static str {
+    let (git, arguments) = (server("git"), RawJson::empty_object());
     let policy =
         Policy::compile(rules.iter().map(|line| rule(line, "config.json:1")).collect(), std::slice::from_ref(&git));
     let tool = ToolId::new(&git, "push");
-    let (mut grants, mut pins) = (Grants::default(), Pins::default());
+    let (mut grants, mut pins) = (GrantSet::default(), PinSet::default());
     if let Some((lifetime, definition)) = granted {
         let (tool, origin) = (tool.clone(), ServerOrigin::User);
         grants.add(Grant { tool, origin, arguments: GrantScope::Any, lifetime, definition, until: None });
@@ -37,20 +38,20 @@ fn judged(rules: &[&str], trust: bool, granted: Option<(Lifetime, Fingerprint)>,
         Pinned::Other => pins.approve((ServerOrigin::User, tool), OTHER, "{}").expect("there is room"),
     }
     let attempt = Attempt { trust, ..Attempt::mcp(&git, "push", &arguments) };
-    let mut judge = Judge { policy: &policy, grants: &mut grants, pins: &pins, now: Instant::now() };
+    let mut judge = PermissionEvaluator { policy: &policy, grants: &mut grants, pins: &pins, now: Instant::now() };
     match judge.judge(&attempt, Some(&KNOWN)) {
-        Judgement::Allow { why: Reason::Grant(_), .. } => "allow by grant",
-        Judgement::Allow { first_seen: true, .. } => "allow, first seen",
-        Judgement::Allow { .. } => "allow",
-        Judgement::Ask { changed: Some(_), .. } => "ask, changed",
-        Judgement::Ask { .. } => "ask",
-        Judgement::Deny { .. } => "deny",
+        CallDecision::Allow { why: Reason::Grant(_), .. } => "allow by grant",
+        CallDecision::Allow { first_seen: true, .. } => "allow, first seen",
+        CallDecision::Allow { .. } => "allow",
+        CallDecision::Ask { changed: Some(_), .. } => "ask, changed",
+        CallDecision::Ask { .. } => "ask",
+        CallDecision::Deny { .. } => "deny",
     }
 }
 
 #[test]
 fn each_thing_has_its_place_in_the_order() {
-    use Lifetime::{Always, Once, Session};
+    use GrantLifetime::{Always, Once, Session};
     use Pinned::{Known, Nothing, Other};
     let (allow, ask, deny) = (&["allow mcp__git__push"][..], &["ask mcp__git__push"][..], &["deny mcp__git"][..]);
     for (rules, trust, granted, pinned, expected) in [
@@ -89,47 +90,48 @@ fn each_thing_has_its_place_in_the_order() {
 /// T13: a definition that changes is asked about, and one that changes back is not.
 #[test]
 fn a_definition_that_flips_back_is_known() {
-    let (git, arguments) = (server("git"), Raw::empty_object());
+    let (git, arguments) = (server("git"), RawJson::empty_object());
     let policy = Policy::compile(vec![rule("allow mcp__git", "config.json:1")], std::slice::from_ref(&git));
-    let (mut grants, mut pins) = (Grants::default(), Pins::default());
+    let (mut grants, mut pins) = (GrantSet::default(), PinSet::default());
     let attempt = Attempt::mcp(&git, "push", &arguments);
     let tool = ToolId::new(&git, "push");
-    let mut judge = |pins: &Pins, definition| {
-        Judge { policy: &policy, grants: &mut grants, pins, now: Instant::now() }.judge(&attempt, definition)
+    let mut judge = |pins: &PinSet, definition| {
+        PermissionEvaluator { policy: &policy, grants: &mut grants, pins, now: Instant::now() }
+            .judge(&attempt, definition)
     };
-    assert!(matches!(judge(&pins, Some(&KNOWN)), Judgement::Allow { first_seen: true, .. }));
+    assert!(matches!(judge(&pins, Some(&KNOWN)), CallDecision::Allow { first_seen: true, .. }));
     pins.approve((ServerOrigin::User, tool.clone()), KNOWN, "before").unwrap();
-    let Judgement::Ask { why: Reason::Rule(_), changed: Some(approved) } = judge(&pins, Some(&OTHER)) else {
+    let CallDecision::Ask { why: Reason::Rule(_), changed: Some(approved) } = judge(&pins, Some(&OTHER)) else {
         panic!("it has changed")
     };
     assert_eq!(&*approved, "before");
-    assert!(matches!(judge(&pins, Some(&KNOWN)), Judgement::Allow { first_seen: false, .. }));
+    assert!(matches!(judge(&pins, Some(&KNOWN)), CallDecision::Allow { first_seen: false, .. }));
     pins.approve((ServerOrigin::User, tool), OTHER, "after").unwrap();
-    assert!(matches!(judge(&pins, Some(&OTHER)), Judgement::Allow { first_seen: false, .. }));
-    assert!(matches!(judge(&pins, Some(&KNOWN)), Judgement::Allow { first_seen: false, .. }));
-    assert!(matches!(judge(&pins, None), Judgement::Ask { why: Reason::Undescribed, .. }));
+    assert!(matches!(judge(&pins, Some(&OTHER)), CallDecision::Allow { first_seen: false, .. }));
+    assert!(matches!(judge(&pins, Some(&KNOWN)), CallDecision::Allow { first_seen: false, .. }));
+    assert!(matches!(judge(&pins, None), CallDecision::Ask { why: Reason::Undescribed, .. }));
 }
 
 /// T20: an answer to one question is good for the one call, and only for it.
 #[test]
 fn a_grant_for_one_call_is_used_up_when_it_decides() {
-    let (git, arguments, other) = (server("git"), Raw::empty_object(), Raw::parse(r#"{"a":1}"#).unwrap());
+    let (git, arguments, other) = (server("git"), RawJson::empty_object(), RawJson::parse(r#"{"a":1}"#).unwrap());
     let (policy, pins, now) =
-        (Policy::compile(Vec::new(), std::slice::from_ref(&git)), Pins::default(), Instant::now());
-    let mut grants = Grants::default();
+        (Policy::compile(Vec::new(), std::slice::from_ref(&git)), PinSet::default(), Instant::now());
+    let mut grants = GrantSet::default();
     let tool = ToolId::new(&git, "push");
     let exactly = GrantScope::exactly(&arguments);
-    let (origin, lifetime) = (ServerOrigin::User, Lifetime::Once);
+    let (origin, lifetime) = (ServerOrigin::User, GrantLifetime::Once);
     grants.add(Grant { tool, origin, arguments: exactly, lifetime, definition: KNOWN, until: None });
-    let mut judge = Judge { policy: &policy, grants: &mut grants, pins: &pins, now };
-    let granted = Judgement::Allow { why: Reason::Grant(Lifetime::Once), first_seen: true };
-    let asked = Judgement::Ask { why: Reason::Default, changed: None };
+    let mut judge = PermissionEvaluator { policy: &policy, grants: &mut grants, pins: &pins, now };
+    let granted = CallDecision::Allow { why: Reason::Grant(GrantLifetime::Once), first_seen: true };
+    let asked = CallDecision::Ask { why: Reason::Default, changed: None };
     // Trusted, it is not needed; with other arguments, it does not fit; then it is spent.
     let trusted = Attempt { trust: true, ..Attempt::mcp(&git, "push", &arguments) };
-    assert!(matches!(judge.judge(&trusted, Some(&KNOWN)), Judgement::Allow { why: Reason::Trust, .. }));
+    assert!(matches!(judge.judge(&trusted, Some(&KNOWN)), CallDecision::Allow { why: Reason::Trust, .. }));
     assert_eq!(judge.judge(&Attempt::mcp(&git, "push", &other), Some(&KNOWN)), asked);
     assert_eq!(judge.judge(&Attempt::mcp(&git, "push", &arguments), Some(&KNOWN)), granted);
     assert_eq!(judge.judge(&Attempt::mcp(&git, "push", &arguments), Some(&KNOWN)), asked);
     let plain = Attempt::plain("ListMcpResources", &arguments, Risk::Low);
-    assert_eq!(judge.judge(&plain, None), Judgement::Allow { why: Reason::LowRisk, first_seen: false });
+    assert_eq!(judge.judge(&plain, None), CallDecision::Allow { why: Reason::LowRisk, first_seen: false });
 }

@@ -4,10 +4,10 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Instant;
 
-use wharf_json::Raw;
+use wharf_json::RawJson;
 use wharf_policy::{
-    Attempt, Fingerprint, Grant, GrantScope, Grants, Judge, Judgement, Lifetime, Pins, Policy, ProblemKind, Reason,
-    Verdict,
+    Attempt, CallDecision, Fingerprint, Grant, GrantLifetime, GrantScope, GrantSet, PermissionEvaluator, PinSet,
+    Policy, Reason, RuleProblemKind, Verdict,
 };
 use wharf_spec::{ServerOrigin, ToolId};
 
@@ -27,7 +27,7 @@ fn policy(rules: &[&str]) -> Policy {
 
 /// Decides a call of `docs / search` by a server of this origin.
 fn verdict(rules: &[&str], origin: &ServerOrigin, trust: bool) -> Verdict {
-    let (docs, arguments) = (server("docs"), Raw::empty_object());
+    let (docs, arguments) = (server("docs"), RawJson::empty_object());
     policy(rules).decide(&Attempt { origin, trust, ..Attempt::mcp(&docs, "search", &arguments) }).verdict
 }
 
@@ -58,7 +58,7 @@ fn an_allow_that_names_a_server_means_the_users_own() {
 
 #[test]
 fn the_reason_names_a_rule_that_is_about_another_server() {
-    let (docs, arguments, origin) = (server("docs"), Raw::empty_object(), file(HERE));
+    let (docs, arguments, origin) = (server("docs"), RawJson::empty_object(), file(HERE));
     let attempt = Attempt { origin: &origin, ..Attempt::mcp(&docs, "search", &arguments) };
     let decided = policy(&["allow mcp__docs__search"]).decide(&attempt);
     assert!(matches!(&decided.reason, Reason::Elsewhere(rule) if rule.rule.tool == "mcp__docs__search"));
@@ -68,23 +68,23 @@ fn the_reason_names_a_rule_that_is_about_another_server() {
 
 #[test]
 fn a_grant_and_a_pin_hold_where_they_were_given() {
-    let (docs, arguments) = (server("docs"), Raw::empty_object());
+    let (docs, arguments) = (server("docs"), RawJson::empty_object());
     let (own, here) = (ServerOrigin::User, file(HERE));
     for (given, attempted, granted, known) in
         [(&own, &own, true, true), (&here, &here, true, true), (&own, &here, false, false), (&here, &own, false, false)]
     {
-        let (mut grants, mut pins) = (Grants::default(), Pins::default());
+        let (mut grants, mut pins) = (GrantSet::default(), PinSet::default());
         let tool = ToolId::new(&docs, "search");
         pins.approve((given.clone(), tool.clone()), DEFINITION, "{}").unwrap();
-        let (origin, arguments_of, lifetime) = (given.clone(), GrantScope::Any, Lifetime::Session);
+        let (origin, arguments_of, lifetime) = (given.clone(), GrantScope::Any, GrantLifetime::Session);
         grants.add(Grant { tool, origin, arguments: arguments_of, lifetime, definition: DEFINITION, until: None });
         let policy = policy(&[]);
         let attempt = Attempt { origin: attempted, ..Attempt::mcp(&docs, "search", &arguments) };
-        let mut judge = Judge { policy: &policy, grants: &mut grants, pins: &pins, now: Instant::now() };
+        let mut judge = PermissionEvaluator { policy: &policy, grants: &mut grants, pins: &pins, now: Instant::now() };
         let judgement = judge.judge(&attempt, Some(&DEFINITION));
-        assert_eq!(matches!(judgement, Judgement::Allow { .. }), granted, "{given:?} {attempted:?}: {judgement:?}");
+        assert_eq!(matches!(judgement, CallDecision::Allow { .. }), granted, "{given:?} {attempted:?}: {judgement:?}");
         let trusted = judge.judge(&Attempt { trust: true, ..attempt }, Some(&DEFINITION));
-        let first_seen = matches!(trusted, Judgement::Allow { first_seen: true, .. });
+        let first_seen = matches!(trusted, CallDecision::Allow { first_seen: true, .. });
         assert_eq!(first_seen, !known, "{given:?} {attempted:?}: {trusted:?}");
     }
 }
@@ -96,7 +96,7 @@ fn an_always_is_written_for_the_place_of_its_server() {
         tool: ToolId::new(&docs, "search"),
         origin,
         arguments: GrantScope::Any,
-        lifetime: Lifetime::Always,
+        lifetime: GrantLifetime::Always,
         definition: DEFINITION,
         until: None,
     };
@@ -111,10 +111,10 @@ fn a_rule_for_a_file_is_reported_only_if_the_file_cannot_be_one() {
     for (line, expected) in [
         ("allow mcp__elsewhere__x in /there/.mcp.json", None),
         ("deny mcp__elsewhere in /there/.mcp.json", None),
-        ("allow mcp__elsewhere__x", Some(ProblemKind::NoServer)),
+        ("allow mcp__elsewhere__x", Some(RuleProblemKind::NoServer)),
         (
             "allow mcp__docs__search in there/.mcp.json",
-            Some(ProblemKind::BadFile("`definedIn` is not an absolute path")),
+            Some(RuleProblemKind::BadFile("`definedIn` is not an absolute path")),
         ),
     ] {
         let policy = policy(&[line]);

@@ -1,20 +1,20 @@
 //! Which rules are reported, and as what.
 
 use crate::block::{rule, server};
-use wharf_policy::{Policy, ProblemKind};
+use wharf_policy::{Policy, RuleProblemKind};
 use wharf_spec::ToolId;
 
 /// A short word for each kind.
-fn word(kind: &ProblemKind) -> &'static str {
+fn word(kind: &RuleProblemKind) -> &'static str {
     match kind {
-        ProblemKind::BadName(_) => "name",
-        ProblemKind::BadPattern(_) => "pattern",
-        ProblemKind::NoServer => "no server",
-        ProblemKind::NoTool => "no tool",
-        ProblemKind::Ambiguous => "ambiguous",
-        ProblemKind::ProjectAllow => "project",
-        ProblemKind::PlainAllow => "plain",
-        ProblemKind::Shadowed(_) => "shadowed",
+        RuleProblemKind::BadName(_) => "name",
+        RuleProblemKind::BadPattern(_) => "pattern",
+        RuleProblemKind::NoServer => "no server",
+        RuleProblemKind::NoTool => "no tool",
+        RuleProblemKind::Ambiguous => "ambiguous",
+        RuleProblemKind::ProjectAllow => "project",
+        RuleProblemKind::PlainAllow => "plain",
+        RuleProblemKind::Shadowed(_) => "shadowed",
         other => panic!("{other}"),
     }
 }

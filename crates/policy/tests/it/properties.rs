@@ -2,7 +2,7 @@
 
 use crate::block::{rule, server};
 use proptest::prelude::*;
-use wharf_json::Raw;
+use wharf_json::RawJson;
 use wharf_policy::{Action, Attempt, AttemptKind, Policy, Risk, Rule, SourcedRule, Verdict};
 use wharf_spec::{ServerName, ToolId};
 
@@ -17,7 +17,7 @@ fn servers() -> Vec<ServerName> {
 struct Call {
     server: Option<ServerName>,
     tool: String,
-    arguments: Raw,
+    arguments: RawJson,
     trust: bool,
     risk: Risk,
 }
@@ -56,10 +56,10 @@ fn value() -> impl Strategy<Value = String> {
     ]
 }
 
-fn arguments() -> impl Strategy<Value = Raw> {
+fn arguments() -> impl Strategy<Value = RawJson> {
     prop::collection::vec(("[aAb]", value()), 0..3).prop_map(|members| {
         let members: Vec<String> = members.iter().map(|(key, value)| format!("\"{key}\":{value}")).collect();
-        Raw::known(format!("{{{}}}", members.join(",")))
+        RawJson::known(format!("{{{}}}", members.join(",")))
     })
 }
 
@@ -201,7 +201,7 @@ proptest! {
         let mut sourced = rule("deny x", "config.json:1");
         sourced.rule = Rule { pattern, ..Rule::new(format!("mcp__a*{tool}"), Action::Deny) };
         let allow = SourcedRule { rule: Rule { action: Action::Allow, ..sourced.rule.clone() }, ..sourced.clone() };
-        let call = Call { tool, arguments: Raw::known(text), ..call };
+        let call = Call { tool, arguments: RawJson::known(text), ..call };
         call.verdict(&[sourced, allow]);
     }
 }
@@ -222,7 +222,7 @@ fn disguised(call: &Call, disguise: usize) -> Call {
         5 => call.tool.chars().map(wide).collect(),
         _ => call.tool.clone(),
     };
-    Call { tool, arguments: Raw::known(arguments), ..call.clone() }
+    Call { tool, arguments: RawJson::known(arguments), ..call.clone() }
 }
 
 /// The full-width twin of a letter, which compatibility normalisation makes the same.

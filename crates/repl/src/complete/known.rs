@@ -5,21 +5,21 @@ use wharf::catalog::Section;
 
 /// Completable names, per server.
 #[derive(Debug, Default)]
-pub struct Known(pub Vec<KnownServer>);
+pub struct Known(pub Vec<ServerNames>);
 
 /// Names offered by one server. Untrusted, except for the server's name.
 #[derive(Debug, Default)]
-pub struct KnownServer {
+pub struct ServerNames {
     pub name: String,
     /// Tool names as displayed.
     pub tools: Vec<String>,
-    pub prompts: Vec<KnownPrompt>,
+    pub prompts: Vec<PromptNames>,
     pub resources: Vec<String>,
     pub templates: Vec<String>,
 }
 
 #[derive(Debug, Default)]
-pub struct KnownPrompt {
+pub struct PromptNames {
     pub name: String,
     pub arguments: Vec<String>,
 }
@@ -30,19 +30,19 @@ impl Known {
         let catalog = host.catalog();
         let server = |name: String| match catalog.section(&name) {
             // Names denied by rules are not offered, and their server is not asked for argument values.
-            Some(section) if host.denial_of(&name).is_some() => KnownServer {
+            Some(section) if host.denial_of(&name).is_some() => ServerNames {
                 prompts: Vec::new(),
                 resources: Vec::new(),
                 templates: Vec::new(),
-                ..KnownServer::of(section, name)
+                ..ServerNames::of(section, name)
             },
-            Some(section) => KnownServer::of(section, name),
-            None => KnownServer { name, ..KnownServer::default() },
+            Some(section) => ServerNames::of(section, name),
+            None => ServerNames { name, ..ServerNames::default() },
         };
         Self(host.status().into_iter().map(|status| server(status.name.to_string())).collect())
     }
 
-    pub fn server(&self, name: &str) -> Option<&KnownServer> {
+    pub fn server(&self, name: &str) -> Option<&ServerNames> {
         self.0.iter().find(|server| server.name == name)
     }
 
@@ -51,14 +51,14 @@ impl Known {
     }
 
     /// Returns the named server, or all servers without a name.
-    pub fn of_server<'a>(&'a self, name: Option<&'a str>) -> impl Iterator<Item = &'a KnownServer> {
+    pub fn of_server<'a>(&'a self, name: Option<&'a str>) -> impl Iterator<Item = &'a ServerNames> {
         self.0.iter().filter(move |server| name.is_none_or(|name| server.name == name))
     }
 }
 
-impl KnownServer {
+impl ServerNames {
     fn of(section: &Section, name: String) -> Self {
-        let prompts = section.prompts.iter().map(|prompt| KnownPrompt {
+        let prompts = section.prompts.iter().map(|prompt| PromptNames {
             name: prompt.name.clone(),
             arguments: prompt.arguments.iter().map(|argument| argument.name.clone()).collect(),
         });
@@ -71,7 +71,7 @@ impl KnownServer {
         }
     }
 
-    pub fn prompt(&self, name: &str) -> Option<&KnownPrompt> {
+    pub fn prompt(&self, name: &str) -> Option<&PromptNames> {
         self.prompts.iter().find(|prompt| prompt.name == name)
     }
 }

@@ -2,7 +2,7 @@
 
 use clap::{Arg, Command};
 
-use super::known::{Known, KnownPrompt, KnownServer};
+use super::known::{Known, PromptNames, ServerNames};
 use super::template::{Progress, progress};
 use super::{Candidate, Other, starting_with};
 use wharf_terminal::command_words::{option, positional};
@@ -12,12 +12,12 @@ use wharf_terminal::command_words::{option, positional};
 pub struct Plan<'a> {
     /// Byte offset of the text to replace.
     pub start: usize,
-    pub sought: Sought<'a>,
+    pub sought: CandidateQuery<'a>,
 }
 
 /// Source of the candidates.
 #[derive(Debug)]
-pub enum Sought<'a> {
+pub enum CandidateQuery<'a> {
     /// These candidates.
     Names(Vec<Candidate>),
     Others {
@@ -64,7 +64,7 @@ pub fn plan<'a>(grammar: &Command, known: &'a Known, typed: &'a str) -> Option<P
     let word = &typed[start..];
     let sought = match typed.strip_prefix('/') {
         _ if word.starts_with('@') => reference(known, &word[1..])?,
-        Some(_) if start == 0 => Sought::Names(commands(grammar, &word[1..], "/")),
+        Some(_) if start == 0 => CandidateQuery::Names(commands(grammar, &word[1..], "/")),
         Some(line) => words(grammar, known, &line[..start - 1], word)?,
         None => return None,
     };
@@ -72,12 +72,12 @@ pub fn plan<'a>(grammar: &Command, known: &'a Known, typed: &'a str) -> Option<P
 }
 
 /// Completes `@server:uri`, which may occur anywhere.
-fn reference<'a>(known: &'a Known, word: &'a str) -> Option<Sought<'a>> {
+fn reference<'a>(known: &'a Known, word: &'a str) -> Option<CandidateQuery<'a>> {
     let Some((name, uri)) = word.split_once(':') else {
-        let has_any = |server: &&KnownServer| !server.resources.is_empty() || !server.templates.is_empty();
+        let has_any = |server: &&ServerNames| !server.resources.is_empty() || !server.templates.is_empty();
         let servers = known.0.iter().filter(has_any).map(|server| server.name.as_str());
         let prefix = |server: &str| Candidate::plain(&format!("@{server}:"));
-        return Some(Sought::Names(starting_with(word, servers).map(prefix).collect()));
+        return Some(CandidateQuery::Names(starting_with(word, servers).map(prefix).collect()));
     };
     let server = known.server(name)?;
     let head = format!("@{name}:");
@@ -94,7 +94,7 @@ fn reference<'a>(known: &'a Known, word: &'a str) -> Option<Sought<'a>> {
             Some(Progress::Value(value)) if found.is_empty() => {
                 let (owner, head) = (Owner::Template(template), format!("{head}{}", value.before));
                 let (server, argument, given) = (server.name.as_str(), value.variable, value.given);
-                return Some(Sought::Values(Values {
+                return Some(CandidateQuery::Values(Values {
                     server,
                     owner,
                     argument,
@@ -107,7 +107,7 @@ fn reference<'a>(known: &'a Known, word: &'a str) -> Option<Sought<'a>> {
             _ => {}
         }
     }
-    Some(Sought::Names(found))
+    Some(CandidateQuery::Names(found))
 }
 
 fn commands(command: &Command, word: &str, before: &str) -> Vec<Candidate> {
@@ -125,7 +125,7 @@ struct Said<'a> {
 }
 
 /// Parses the words of a command up to the one being typed.
-fn words<'a>(grammar: &Command, known: &'a Known, before: &'a str, word: &'a str) -> Option<Sought<'a>> {
+fn words<'a>(grammar: &Command, known: &'a Known, before: &'a str, word: &'a str) -> Option<CandidateQuery<'a>> {
     let (mut command, mut said) = (grammar, Said::default());
     let mut rest = before.split_whitespace();
     while let Some(earlier) = rest.next() {
@@ -141,17 +141,17 @@ fn words<'a>(grammar: &Command, known: &'a Known, before: &'a str, word: &'a str
     }
     if let Some(dashed) = word.strip_prefix("--") {
         let names = command.get_arguments().filter(|argument| !argument.is_hide_set()).filter_map(Arg::get_long);
-        return Some(Sought::Names(
+        return Some(CandidateQuery::Names(
             starting_with(dashed, names).map(|name| Candidate::word(&format!("--{name}"))).collect(),
         ));
     }
     let slotted = positional(command, said.position).and_then(|argument| slot(argument, known, &said, word));
     match (slotted, commands(command, word, "")) {
-        (Some(Sought::Names(names)), mut commands) if said.position == 0 => {
+        (Some(CandidateQuery::Names(names)), mut commands) if said.position == 0 => {
             commands.extend(names);
-            Some(Sought::Names(commands))
+            Some(CandidateQuery::Names(commands))
         }
-        (None, commands) if said.position == 0 => Some(Sought::Names(commands)),
+        (None, commands) if said.position == 0 => Some(CandidateQuery::Names(commands)),
         (slotted, _) => slotted,
     }
 }
@@ -167,18 +167,18 @@ fn hear<'a>(command: &Command, said: &mut Said<'a>, word: &'a str) {
 }
 
 /// Returns the candidates of an argument by its value name.
-fn slot<'a>(argument: &Arg, known: &'a Known, said: &Said<'a>, word: &'a str) -> Option<Sought<'a>> {
+fn slot<'a>(argument: &Arg, known: &'a Known, said: &Said<'a>, word: &'a str) -> Option<CandidateQuery<'a>> {
     let servers = || known.of_server(said.server);
     let names = |names: &mut dyn Iterator<Item = &'a str>| {
-        Some(Sought::Names(starting_with(word, names).map(Candidate::word).collect()))
+        Some(CandidateQuery::Names(starting_with(word, names).map(Candidate::word).collect()))
     };
     match value_name(argument).as_str() {
         "SERVER" | "SERVERS" => names(&mut known.names()),
         "TOOL" => names(&mut servers().flat_map(|server| &server.tools).map(String::as_str)),
         "PROMPT" => names(&mut servers().flat_map(|server| &server.prompts).map(|prompt| prompt.name.as_str())),
         "URI" => names(&mut servers().flat_map(|server| &server.resources).map(String::as_str)),
-        "MODEL" => Some(Sought::Others { kind: Other::Models, word }),
-        "CONVERSATION" => Some(Sought::Others { kind: Other::Conversations, word }),
+        "MODEL" => Some(CandidateQuery::Others { kind: Other::Models, word }),
+        "CONVERSATION" => Some(CandidateQuery::Others { kind: Other::Conversations, word }),
         _ => {
             let server = known.server(said.server?)?;
             prompt_argument(server, server.prompt(said.prompt?)?, said, word)
@@ -188,21 +188,21 @@ fn slot<'a>(argument: &Arg, known: &'a Known, said: &Said<'a>, word: &'a str) ->
 
 /// Completes `name=value` of a prompt.
 fn prompt_argument<'a>(
-    server: &'a KnownServer,
-    prompt: &'a KnownPrompt,
+    server: &'a ServerNames,
+    prompt: &'a PromptNames,
     said: &Said<'a>,
     word: &'a str,
-) -> Option<Sought<'a>> {
+) -> Option<CandidateQuery<'a>> {
     let Some((name, value)) = word.split_once('=') else {
         let is_new = |name: &&str| said.given.iter().all(|(given, _)| given != name);
         let names = prompt.arguments.iter().map(String::as_str).filter(is_new);
-        return Some(Sought::Names(
+        return Some(CandidateQuery::Names(
             starting_with(word, names).map(|name| Candidate::plain(&format!("{name}="))).collect(),
         ));
     };
     let argument = prompt.arguments.iter().find(|argument| *argument == name)?;
     let (owner, given, head) = (Owner::Prompt(&prompt.name), said.given.clone(), format!("{name}="));
-    Some(Sought::Values(Values { server: &server.name, owner, argument, value, given, head, tail: " " }))
+    Some(CandidateQuery::Values(Values { server: &server.name, owner, argument, value, given, head, tail: " " }))
 }
 
 fn value_name(argument: &Arg) -> String {
@@ -238,14 +238,14 @@ mod tests {
     fn known() -> Known {
         let texts = |texts: &[&str]| texts.iter().map(|text| (*text).to_owned()).collect::<Vec<_>>();
         Known(vec![
-            KnownServer {
+            ServerNames {
                 name: "demo".to_owned(),
                 tools: texts(&["mcp__demo__echo", "mcp__demo__add"]),
-                prompts: vec![KnownPrompt { name: "greet".to_owned(), arguments: texts(&["name", "style"]) }],
+                prompts: vec![PromptNames { name: "greet".to_owned(), arguments: texts(&["name", "style"]) }],
                 resources: texts(&["demo://one", "demo://two", "demo://with blank"]),
                 templates: texts(&["city://{name}/map"]),
             },
-            KnownServer { name: "docs".to_owned(), tools: texts(&["mcp__docs__find"]), ..KnownServer::default() },
+            ServerNames { name: "docs".to_owned(), tools: texts(&["mcp__docs__find"]), ..ServerNames::default() },
         ])
     }
 
@@ -254,14 +254,14 @@ mod tests {
     fn check(typed: &str, expected: &[&str]) {
         let (grammar, known) = (grammar(), known());
         let lines: Vec<String> = match plan(&grammar, &known, typed) {
-            Some(Plan { start, sought: Sought::Names(names) }) => {
+            Some(Plan { start, sought: CandidateQuery::Names(names) }) => {
                 names.iter().map(|name| format!("{}{}", &typed[..start], name.text)).collect()
             }
-            Some(Plan { start, sought: Sought::Values(values) }) => {
+            Some(Plan { start, sought: CandidateQuery::Values(values) }) => {
                 let asked = format!("{}.{}?{}{:?}", values.server, values.argument, values.value, values.given);
                 vec![asked, format!("{}{}", &typed[..start], values.candidate("x y").text)]
             }
-            Some(Plan { sought: Sought::Others { kind, word }, .. }) => vec![format!("{kind:?} {word}")],
+            Some(Plan { sought: CandidateQuery::Others { kind, word }, .. }) => vec![format!("{kind:?} {word}")],
             None => Vec::new(),
         };
         assert_eq!(lines, expected, "{typed}");

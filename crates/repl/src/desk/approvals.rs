@@ -4,13 +4,13 @@ use std::sync::Arc;
 
 use tokio::sync::oneshot;
 use wharf::{AskReply, Consent};
-use wharf_config::{Approvals, Config, Configured};
+use wharf_config::{ApprovalStore, Config, Configured};
 
 use super::queue::{Open, Question};
 use wharf_terminal::approval::{self, Waiting};
 use wharf_terminal::console::Console;
 use wharf_terminal::failure::{Failure, render};
-use wharf_terminal::question::ApprovalTalk;
+use wharf_terminal::question::ApprovalDialog;
 use wharf_terminal::session::Session;
 
 /// Answer about a server, and the result of saving an approval.
@@ -42,14 +42,14 @@ pub fn finder(
 pub fn asked(session: &Session, waiting: Waiting) -> (Box<dyn Open>, impl Future<Output = Decided> + use<>) {
     let (reply, answer) = AskReply::pair();
     let name = waiting.server.name.as_str();
-    let question = Question::new(name, ApprovalTalk::new(name, waiting.shown()), reply);
+    let question = Question::new(name, ApprovalDialog::new(name, waiting.shown()), reply);
     let approvals = approval::approvals(session);
     (Box::new(question), decide(waiting, approvals, answer))
 }
 
 async fn decide(
     waiting: Waiting,
-    approvals: Result<Approvals, Failure>,
+    approvals: Result<ApprovalStore, Failure>,
     answer: oneshot::Receiver<Consent>,
 ) -> Decided {
     match answer.await.unwrap_or(Consent::Refused) {
@@ -58,7 +58,7 @@ async fn decide(
     }
 }
 
-async fn keep(waiting: Waiting, approvals: Result<Approvals, Failure>) -> Decided {
+async fn keep(waiting: Waiting, approvals: Result<ApprovalStore, Failure>) -> Decided {
     let keeping = tokio::task::spawn_blocking(move || {
         let outcome = approvals.and_then(|approvals| waiting.approve(&approvals)).map(|()| Consent::Given);
         Decided { waiting, outcome }

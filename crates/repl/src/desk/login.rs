@@ -3,20 +3,20 @@
 use std::sync::Arc;
 
 use wharf::{Ask, Consent, HostError, LoginAsk};
-use wharf_auth::{DevicePage, Page, Returned, Visit, VisitError, Visitor};
+use wharf_auth::{DeviceCodePage, LoginCallback, Page, Visit, VisitError, Visitor};
 use wharf_net::Pending;
 use wharf_spec::{ServerName, Untrusted};
 
-use super::{Arrival, Slot};
-use wharf_terminal::accounts::{self, Showing};
+use super::{DeskMessage, Slot};
+use wharf_terminal::accounts::{self, LoginPageMode};
 use wharf_terminal::failure::{Failure, render};
-use wharf_terminal::fleet::Fleet;
+use wharf_terminal::fleet::ManagedHost;
 use wharf_terminal::login_errors::explained;
 use wharf_terminal::style::{GOOD, NAME, paint};
 
 /// Returns a visitor that asks for consent before each page.
-pub fn visitor(fleet: &Fleet<'_>, server: &str, slot: Slot) -> Arc<dyn Visitor> {
-    let visitor = accounts::visitor(fleet.session, &fleet.login_of(server), Showing::Agreed);
+pub fn visitor(fleet: &ManagedHost<'_>, server: &str, slot: Slot) -> Arc<dyn Visitor> {
+    let visitor = accounts::visitor(fleet.session, &fleet.login_of(server), LoginPageMode::Agreed);
     Arc::new(Asking { visitor, slot, server: server.to_owned() })
 }
 
@@ -54,7 +54,7 @@ impl Visit for AskingVisit {
         self.visit.redirect_uri()
     }
 
-    fn go(self: Box<Self>, page: Page) -> Pending<Result<Returned, VisitError>> {
+    fn go(self: Box<Self>, page: Page) -> Pending<Result<LoginCallback, VisitError>> {
         let Self { visit, slot, server } = *self;
         Box::pin(async move {
             match slot.agrees(&server, &page).await {
@@ -64,7 +64,7 @@ impl Visit for AskingVisit {
         })
     }
 
-    fn show_code(&self, page: &DevicePage) -> Result<(), VisitError> {
+    fn show_code(&self, page: &DeviceCodePage) -> Result<(), VisitError> {
         self.visit.show_code(page)
     }
 }
@@ -76,7 +76,7 @@ impl Slot {
         let mut ask = LoginAsk::new(server, page.url.as_str(), page.issuer.as_str());
         ask.scope.clone_from(&page.scope);
         let (reply, answer) = wharf::AskReply::pair();
-        match self.inbox.send(Arrival::Ask(Box::new(Ask::Login(ask, reply)))).await {
+        match self.inbox.send(DeskMessage::Ask(Box::new(Ask::Login(ask, reply)))).await {
             Ok(()) => answer.await.unwrap_or(Consent::Refused),
             Err(_) => Consent::Refused,
         }
@@ -97,7 +97,7 @@ mod tests {
             "http://127.0.0.1:1/"
         }
 
-        fn go(self: Box<Self>, _: Page) -> Pending<Result<Returned, VisitError>> {
+        fn go(self: Box<Self>, _: Page) -> Pending<Result<LoginCallback, VisitError>> {
             Box::pin(async { Err(VisitError::NotPossible("it was opened".to_owned())) })
         }
     }
@@ -115,7 +115,7 @@ mod tests {
             let mut page = Page::new("https://a.example/authorize", "https://a.example", "state");
             page.scope = Some("read".to_owned());
             let person = async {
-                let Some(Arrival::Ask(ask)) = arrivals.recv().await else { panic!("nobody asks") };
+                let Some(DeskMessage::Ask(ask)) = arrivals.recv().await else { panic!("nobody asks") };
                 let Ask::Login(ask, reply) = *ask else { panic!("something else is asked") };
                 assert_eq!((ask.server.as_str(), ask.scope.as_deref()), ("docs", Some("read")));
                 if let Some(consent) = consent {

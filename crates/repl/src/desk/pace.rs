@@ -11,7 +11,7 @@ const PERIOD: Duration = Duration::from_secs(60);
 
 /// Rate limiter: a file that is rewritten repeatedly does not ask repeatedly.
 #[derive(Debug, Default)]
-pub struct ChangePace {
+pub struct ApprovalRateLimit {
     /// Times of the recent questions.
     asked: VecDeque<Instant>,
     is_paused: bool,
@@ -19,7 +19,7 @@ pub struct ChangePace {
 
 /// Decision about a change.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum ChangeFate {
+pub enum RateDecision {
     /// Ask the question.
     Asked,
     /// Do not ask, and notify the user.
@@ -28,20 +28,20 @@ pub enum ChangeFate {
     StillPaused,
 }
 
-impl ChangePace {
+impl ApprovalRateLimit {
     /// Decides about a change at `now`.
-    pub fn decide(&mut self, now: Instant) -> ChangeFate {
+    pub fn decide(&mut self, now: Instant) -> RateDecision {
         while self.asked.front().is_some_and(|asked| now.duration_since(*asked) >= PERIOD) {
             self.asked.pop_front();
         }
         if self.asked.len() < MAX_CHANGES {
             self.asked.push_back(now);
             self.is_paused = false;
-            return ChangeFate::Asked;
+            return RateDecision::Asked;
         }
         match std::mem::replace(&mut self.is_paused, true) {
-            false => ChangeFate::Paused,
-            true => ChangeFate::StillPaused,
+            false => RateDecision::Paused,
+            true => RateDecision::StillPaused,
         }
     }
 }
@@ -53,10 +53,10 @@ mod tests {
     #[test]
     fn three_changes_a_minute_are_asked_about_and_the_pause_is_told_once() {
         let begin = Instant::now();
-        let mut pace = ChangePace::default();
+        let mut pace = ApprovalRateLimit::default();
         let mut at = |seconds| pace.decide(begin + Duration::from_secs(seconds));
-        let fates: Vec<ChangeFate> = (0..6).map(&mut at).collect();
-        use ChangeFate::{Asked, Paused, StillPaused};
+        let fates: Vec<RateDecision> = (0..6).map(&mut at).collect();
+        use RateDecision::{Asked, Paused, StillPaused};
         assert_eq!(fates, [Asked, Asked, Asked, Paused, StillPaused, StillPaused]);
         assert_eq!([at(60), at(61), at(62), at(63), at(64)], [Asked, Asked, Asked, Paused, StillPaused]);
     }

@@ -208,12 +208,12 @@ mod tests {
     use tokio::sync::oneshot::Receiver;
     use wharf::Consent;
 
-    use wharf_terminal::question::ApprovalTalk;
+    use wharf_terminal::question::ApprovalDialog;
 
     /// Creates a yes-or-no question and the receiver of its answer.
     fn question(name: &str) -> (Box<dyn Open>, Receiver<Consent>) {
         let (reply, answer) = AskReply::pair();
-        (Box::new(Question::new(name, ApprovalTalk::new(name, format!("about {name}")), reply)), answer)
+        (Box::new(Question::new(name, ApprovalDialog::new(name, format!("about {name}")), reply)), answer)
     }
 
     fn line(text: &str) -> Heard {
@@ -295,7 +295,7 @@ mod tests {
     async fn what_follows_an_answer_is_done_before_it_is_given() {
         let (reply, answer) = AskReply::pair();
         let (heard, follows) = std::sync::mpsc::channel();
-        let question = Question::new("one", ApprovalTalk::new("one", String::new()), reply);
+        let question = Question::new("one", ApprovalDialog::new("one", String::new()), reply);
         let mut queue = Queue::default();
         queue.put(Box::new(question.then(move |consent| heard.send(*consent).unwrap())));
         queue.hear(line("y"));

@@ -4,16 +4,16 @@ use std::sync::Arc;
 
 use serde::Deserialize;
 use serde_json::{Value, json};
-use wharf::{AskReply, Consent, Raw, SamplingAsk};
+use wharf::{AskReply, Consent, RawJson, SamplingAsk};
 use wharf_agent::{Block, Conversation, Model, ModelError, ModelEvent, Request, Role, Stop, ToolChoice, Turn};
-use wharf_client::NotSampled;
+use wharf_client::SamplingError;
 use wharf_spec::Untrusted;
-use wharf_wire::{Bounds, SamplingRequest};
+use wharf_wire::{JsonLimits, SamplingRequest};
 
 use super::{Slot, room};
 use wharf_terminal::console::Console;
 use wharf_terminal::failure::chain;
-use wharf_terminal::question::{SamplingTalk, Wanted};
+use wharf_terminal::question::{SamplingDialog, Wanted};
 
 /// Response of the model.
 struct Answer {
@@ -27,7 +27,7 @@ pub async fn sample(
     console: &Console,
     model: &Model,
     ask: &SamplingAsk,
-    mut reply: AskReply<Result<Raw, NotSampled>>,
+    mut reply: AskReply<Result<RawJson, SamplingError>>,
 ) {
     let outcome = tokio::select! {
         outcome = answer(slot, console, model, ask) => outcome,
@@ -36,9 +36,9 @@ pub async fn sample(
     reply.answer(outcome);
 }
 
-async fn answer(slot: &Slot, console: &Console, model: &Model, ask: &SamplingAsk) -> Result<Raw, NotSampled> {
+async fn answer(slot: &Slot, console: &Console, model: &Model, ask: &SamplingAsk) -> Result<RawJson, SamplingError> {
     let (server, request) = (ask.server.as_str(), &ask.request);
-    let conversation = read(request).map_err(NotSampled::Failed)?;
+    let conversation = read(request).map_err(SamplingError::Failed)?;
     let text = told(&conversation);
     let wanted = Wanted {
         server,
@@ -47,23 +47,23 @@ async fn answer(slot: &Slot, console: &Console, model: &Model, ask: &SamplingAsk
         max_tokens: request.max_tokens,
         text: &text,
     };
-    agreed(slot.put(server, SamplingTalk::before(&wanted, room())).await)?;
+    agreed(slot.put(server, SamplingDialog::before(&wanted, room())).await)?;
     let limit = u32::try_from(request.max_tokens).unwrap_or(u32::MAX).max(1);
     let answer = generate(&model.clone().limited_to(limit), &conversation).await.map_err(|error| {
         // The details go only to the user: they may reveal the endpoint or billing.
         let (name, why) = (Untrusted::new(server), Untrusted::new(chain(&error)));
         console.warn(format_args!("the model could not answer {name}: {}", why.shortened(500)));
-        NotSampled::Failed("the model could not be asked".to_owned())
+        SamplingError::Failed("the model could not be asked".to_owned())
     })?;
-    agreed(slot.put(server, SamplingTalk::after(server, &answer.text, room())).await)?;
+    agreed(slot.put(server, SamplingDialog::after(server, &answer.text, room())).await)?;
     result(&model.provider().model, &answer)
-        .ok_or_else(|| NotSampled::Failed("the answer cannot be written".to_owned()))
+        .ok_or_else(|| SamplingError::Failed("the answer cannot be written".to_owned()))
 }
 
-fn agreed(consent: Option<Consent>) -> Result<(), NotSampled> {
+fn agreed(consent: Option<Consent>) -> Result<(), SamplingError> {
     match consent {
         Some(Consent::Given) => Ok(()),
-        Some(Consent::Refused) | None => Err(NotSampled::Declined),
+        Some(Consent::Refused) | None => Err(SamplingError::Declined),
     }
 }
 
@@ -83,7 +83,7 @@ async fn generate(model: &Model, conversation: &Conversation) -> Result<Answer, 
 }
 
 /// Builds a `CreateMessageResult` (2025-06-18, Sampling).
-fn result(model: &str, answer: &Answer) -> Option<Raw> {
+fn result(model: &str, answer: &Answer) -> Option<RawJson> {
     let stop = match &answer.stop {
         Stop::EndTurn => "endTurn",
         Stop::MaxTokens => "maxTokens",
@@ -91,18 +91,18 @@ fn result(model: &str, answer: &Answer) -> Option<Raw> {
         _ => "other",
     };
     let content = json!({ "type": "text", "text": answer.text });
-    Raw::of(&json!({ "role": "assistant", "content": content, "model": model, "stopReason": stop })).ok()
+    RawJson::of(&json!({ "role": "assistant", "content": content, "model": model, "stopReason": stop })).ok()
 }
 
 #[derive(Deserialize)]
 struct Message {
-    role: Speaker,
+    role: SamplingRole,
     content: Content,
 }
 
 #[derive(Deserialize)]
 #[serde(rename_all = "lowercase")]
-enum Speaker {
+enum SamplingRole {
     User,
     Assistant,
 }
@@ -121,7 +121,7 @@ enum Content {
 ///
 /// Returns the reason if the request cannot be handled.
 fn read(request: &SamplingRequest) -> Result<Conversation, String> {
-    let messages: Vec<Message> = request.messages.decode(&Bounds::default()).map_err(|error| error.to_string())?;
+    let messages: Vec<Message> = request.messages.decode(&JsonLimits::default()).map_err(|error| error.to_string())?;
     if messages.is_empty() {
         return Err("there are no messages".to_owned());
     }
@@ -131,8 +131,8 @@ fn read(request: &SamplingRequest) -> Result<Conversation, String> {
 
 fn turn(message: Message) -> Result<Turn, String> {
     let role = match message.role {
-        Speaker::User => Role::User,
-        Speaker::Assistant => Role::Assistant,
+        SamplingRole::User => Role::User,
+        SamplingRole::Assistant => Role::Assistant,
     };
     let blocks = match message.content {
         Content::One(block) => vec![block],

@@ -8,7 +8,7 @@ use wharf::tools::Description;
 use wharf_agent::{Format, Provider};
 use wharf_net::{Net, NetOptions};
 use wharf_spec::{ServerName, ToolId};
-use wharf_wire::{Bounds, SamplingRequest, View};
+use wharf_wire::{JsonLimits, SamplingRequest, View};
 
 use wharf_terminal::editor::Echo;
 use wharf_terminal::fleet::is_written_alike;
@@ -22,26 +22,26 @@ fn line(text: &str) -> Heard {
 }
 
 fn view<T: View>(text: &str) -> T {
-    T::view(Raw::parse(text.to_owned()).unwrap(), &Bounds::default()).unwrap()
+    T::view(RawJson::parse(text.to_owned()).unwrap(), &JsonLimits::default()).unwrap()
 }
 
 /// Asks for permission to call a tool of a server.
 fn permission(asker: &dyn Asker, name: &str) -> Receiver<PermissionAnswer> {
-    let tool = Arc::new(Description::new("add", "Adds.", Raw::empty_object()));
+    let tool = Arc::new(Description::new("add", "Adds.", RawJson::empty_object()));
     let (reply, answer) = AskReply::pair();
-    let ask = PermissionAsk::new(ToolId::new(&server(name), "add"), tool, Raw::empty_object());
+    let ask = PermissionAsk::new(ToolId::new(&server(name), "add"), tool, RawJson::empty_object());
     asker.ask(Ask::Permission(ask, reply));
     answer
 }
 
 /// Sends an elicitation from a server.
-fn elicitation(asker: &dyn Asker, question: &str) -> Receiver<ElicitAnswer> {
+fn elicitation(asker: &dyn Asker, question: &str) -> Receiver<ElicitationResponse> {
     let (reply, answer) = AskReply::pair();
     asker.ask(Ask::Elicitation(ElicitationAsk { server: server("demo"), question: view(question) }, reply));
     answer
 }
 
-fn sampling(asker: &dyn Asker) -> Receiver<Result<Raw, NotSampled>> {
+fn sampling(asker: &dyn Asker) -> Receiver<Result<RawJson, SamplingError>> {
     let (reply, answer) = AskReply::pair();
     let request: SamplingRequest =
         view(r#"{"maxTokens":9,"messages":[{"role":"user","content":{"type":"text","text":"Ahoy"}}]}"#);
@@ -64,10 +64,10 @@ async fn a_permission_is_asked_for_and_every_answer_arrives() {
         (vec![Heard::End], No),
     ] {
         let answer = permission(&*asker, "math");
-        assert_eq!(desk.next().await, DeskNews::Table);
+        assert_eq!(desk.next().await, DeskEvent::Table);
         assert_eq!((desk.waiting(), desk.field().unwrap().choices.len()), (1, 5));
         for heard in lines {
-            assert_eq!(desk.hear(heard), DeskNews::Table);
+            assert_eq!(desk.hear(heard), DeskEvent::Table);
         }
         assert_eq!(answer.await.unwrap(), expected);
         assert!(desk.waiting() == 0 && desk.field().is_none());
@@ -86,12 +86,12 @@ async fn questions_of_many_kinds_queue_and_some_are_withdrawn() {
     );
     let (reply, page) = AskReply::pair();
     asker.ask(Ask::Page(PageAsk { server: server("demo") }, reply));
-    assert_eq!(desk.next().await, DeskNews::Table);
+    assert_eq!(desk.next().await, DeskEvent::Table);
     drop(first);
     // The form may arrive before or after the queue is empty.
     let is_form = |field: Field| field.check.is_some();
     while !desk.field().is_some_and(is_form) {
-        assert_eq!(desk.next().await, DeskNews::Table);
+        assert_eq!(desk.next().await, DeskEvent::Table);
     }
     let field = desk.field().unwrap();
     assert_eq!((field.echo, field.check.unwrap()("12")), (Echo::Shown, Err("must be at most 9".to_owned())));
@@ -117,8 +117,8 @@ async fn nobody_is_asked_about_an_address_that_nobody_should_open() {
     let (reply, login) = AskReply::pair();
     asker.ask(Ask::Login(LoginAsk::new(server("demo"), "javascript:alert(1)", "https://a.example"), reply));
     let after = permission(&*asker, "math");
-    assert_eq!(desk.next().await, DeskNews::Table);
-    assert_eq!(link.await.unwrap(), ElicitAnswer::Decline);
+    assert_eq!(desk.next().await, DeskEvent::Table);
+    assert_eq!(link.await.unwrap(), ElicitationResponse::Decline);
     assert!(login.await.is_err());
     desk.hear(line("n"));
     assert_eq!(after.await.unwrap(), PermissionAnswer::No);
@@ -130,9 +130,9 @@ async fn an_address_is_agreed_to_or_not() {
     let session = Session::in_directory(place.path());
     let (mut desk, asker) = Desk::new(&session);
     let question = r#"{"mode":"url","message":"m","url":"https://a.example/","elicitationId":"1"}"#;
-    for (typed, expected) in [("y", ElicitAnswer::Accept(None)), ("n", ElicitAnswer::Decline)] {
+    for (typed, expected) in [("y", ElicitationResponse::Accept(None)), ("n", ElicitationResponse::Decline)] {
         let link = elicitation(&*asker, question);
-        assert_eq!(desk.next().await, DeskNews::Table);
+        assert_eq!(desk.next().await, DeskEvent::Table);
         desk.hear(line(typed));
         assert_eq!(link.await.unwrap(), expected);
     }
@@ -155,16 +155,16 @@ async fn a_model_is_declared_while_it_is_lent_and_refused_when_it_is_not() {
     desk.lend(Some(Model::open(provider, Net::open(&NetOptions::default()).await.unwrap()).unwrap()));
     assert!(asker.samples());
     let refused = sampling(&*asker);
-    assert_eq!(desk.next().await, DeskNews::Table);
+    assert_eq!(desk.next().await, DeskEvent::Table);
     desk.hear(line("n"));
     tokio::select! {
-        answer = refused => assert_eq!(answer.unwrap().unwrap_err(), NotSampled::Declined),
+        answer = refused => assert_eq!(answer.unwrap().unwrap_err(), SamplingError::Declined),
         news = desk.next() => panic!("{news:?}"),
     }
     desk.lend(None);
     let unlent = sampling(&*asker);
     tokio::select! {
-        answer = unlent => assert_eq!(answer.unwrap().unwrap_err(), NotSampled::Failed("no model is set".to_owned())),
+        answer = unlent => assert_eq!(answer.unwrap().unwrap_err(), SamplingError::Failed("no model is set".to_owned())),
         news = desk.next() => panic!("{news:?}"),
     }
 }
@@ -202,7 +202,7 @@ async fn approving(session: &Session) -> Desk<'_> {
     let (mut desk, _asker) = Desk::new(session);
     let config = session.configuration.config().unwrap();
     desk.ask_approvals(config.servers.clone(), Arc::clone(config));
-    assert_eq!((desk.next().await, desk.waiting()), (DeskNews::Table, 2));
+    assert_eq!((desk.next().await, desk.waiting()), (DeskEvent::Table, 2));
     desk
 }
 
@@ -213,7 +213,7 @@ async fn a_project_is_asked_about_server_by_server_and_a_yes_is_kept() {
     let mut desk = approving(&session).await;
     desk.hear(line("later"));
     desk.hear(line("y"));
-    assert_eq!(desk.next().await, DeskNews::Approved("two".to_owned()));
+    assert_eq!(desk.next().await, DeskEvent::Approved("two".to_owned()));
     let again = Session::in_directory(place.path());
     let approved = |name: &str| again.configuration.config().unwrap().server(name).unwrap().approval;
     assert_eq!(approved("one"), wharf_config::Approval::Needed);
@@ -226,9 +226,9 @@ async fn a_question_about_what_a_server_was_is_taken_back() {
     let session = in_project(place.path());
     let mut desk = approving(&session).await;
     desk.withdraw_approvals(|server| server.name.as_str() == "one");
-    assert_eq!((desk.next().await, desk.waiting()), (DeskNews::Table, 1));
+    assert_eq!((desk.next().await, desk.waiting()), (DeskEvent::Table, 1));
     desk.hear(line("y"));
-    assert_eq!(desk.next().await, DeskNews::Approved("two".to_owned()));
+    assert_eq!(desk.next().await, DeskEvent::Approved("two".to_owned()));
 }
 
 /// Handles events until no more arrive.
@@ -289,7 +289,7 @@ async fn a_login_goes_through_the_desk() {
     for (typed, expected) in [("y", Consent::Given), ("", Consent::Refused)] {
         let (reply, answer) = AskReply::pair();
         asker.ask(Ask::Login(LoginAsk::new(server("docs"), "https://a.example/authorize", "https://a.example"), reply));
-        assert_eq!(desk.next().await, DeskNews::Table);
+        assert_eq!(desk.next().await, DeskEvent::Table);
         desk.hear(line(typed));
         assert_eq!(answer.await.unwrap(), expected);
     }

@@ -11,13 +11,13 @@ use wharf_terminal::style::{HEADING, NAME, QUIET};
 
 /// Numbering of a list that is rendered item by item.
 #[derive(Debug, Default)]
-pub struct Numbering {
+pub struct ListNumbering {
     /// Number of the previous item.
     pub last: Option<u64>,
 }
 
 /// Renders a block as lines with line endings.
-pub fn render(text: &str, width: usize, numbering: &mut Numbering) -> String {
+pub fn render(text: &str, width: usize, numbering: &mut ListNumbering) -> String {
     let options = Options::ENABLE_TABLES | Options::ENABLE_TASKLISTS | Options::ENABLE_STRIKETHROUGH;
     let mut page = Page { width, ..Page::default() };
     page.before = numbering.last;
@@ -34,7 +34,7 @@ pub fn render(text: &str, width: usize, numbering: &mut Numbering) -> String {
 struct Page {
     width: usize,
     out: String,
-    around: Vec<Container>,
+    around: Vec<LinePrefix>,
     /// Pieces of the current paragraph.
     pieces: Vec<Piece>,
     styles: Vec<Style>,
@@ -48,7 +48,7 @@ struct Page {
 }
 
 /// A block quote or list item around a line.
-struct Container {
+struct LinePrefix {
     /// Prefix of the first line, taken when that line is written.
     first: Option<String>,
     rest: String,
@@ -185,14 +185,14 @@ impl Page {
             _ => "\u{2022} ".to_owned(),
         };
         let rest = " ".repeat(mark.width());
-        self.around.push(Container { first: Some(mark), rest, has_lines: false });
+        self.around.push(LinePrefix { first: Some(mark), rest, has_lines: false });
     }
 
     fn quote(&mut self) {
         self.end_text();
         self.gap();
         let bar = format!("{} ", painted(QUIET, "\u{2502}"));
-        self.around.push(Container { first: None, rest: bar, has_lines: false });
+        self.around.push(LinePrefix { first: None, rest: bar, has_lines: false });
     }
 
     fn leave(&mut self) {

@@ -4,7 +4,7 @@ use unicode_width::UnicodeWidthStr as _;
 use super::*;
 
 fn shown(text: &str, width: usize) -> String {
-    let mut markdown = Markdown::new(width);
+    let mut markdown = MarkdownRenderer::new(width);
     let mut out = markdown.push(text);
     out.push_str(&markdown.finish());
     out
@@ -50,7 +50,7 @@ fn code_is_shown_line_by_line_and_not_broken() {
     check("see:\n```rust\nlet x = 1;\n\n  y();\n```\nafter", "see:\n\n  [rust]\n  let x = 1;\n\n    y();\n\nafter\n");
     let long = "x".repeat(60);
     check(&format!("```\n{long}\n"), &format!("  {long}\n"));
-    let mut markdown = Markdown::new(40);
+    let mut markdown = MarkdownRenderer::new(40);
     assert_eq!(markdown.push("```\nfir"), "");
     assert_eq!(anstream::adapter::strip_str(&markdown.push("st\nsec")).to_string(), "  first\n");
     assert_eq!(markdown.pending(), "sec");
@@ -81,7 +81,7 @@ fn nothing_that_comes_acts_on_the_terminal() {
 
 #[test]
 fn what_is_whole_comes_at_once() {
-    let mut markdown = Markdown::new(40);
+    let mut markdown = MarkdownRenderer::new(40);
     assert_eq!(markdown.push("one\n"), "");
     assert_eq!(markdown.push("\n"), "");
     assert_eq!(markdown.push("two"), "");
@@ -93,7 +93,7 @@ fn what_is_whole_comes_at_once() {
 
 #[test]
 fn a_long_answer_costs_no_more_than_its_length() {
-    let mut markdown = Markdown::new(80);
+    let mut markdown = MarkdownRenderer::new(80);
     let mut longest = 0;
     for number in 0..20_000 {
         markdown.push(&format!("- item {number} with **some** text\n"));
@@ -141,7 +141,7 @@ fn texts() -> impl Strategy<Value = String> {
 proptest! {
     #[test]
     fn the_pieces_do_not_matter(text in texts(), cuts in prop::collection::vec(0_usize..200, 0..20)) {
-        let mut markdown = Markdown::new(30);
+        let mut markdown = MarkdownRenderer::new(30);
         let (mut out, mut rest) = (String::new(), text.as_str());
         for cut in cuts {
             let cut = rest.char_indices().map(|(at, _)| at).nth(cut % 7).unwrap_or(rest.len());

@@ -29,11 +29,11 @@ pub enum Command {
     /// List the tools of servers
     Tools(tools::Args),
     /// List the prompts of servers
-    Prompts(OfServer),
+    Prompts(ServerFilterArgs),
     /// Expand a prompt of a server and say it to the agent
     Prompt(prompt::Args),
     /// List the resources of servers; @server:uri in a message attaches one
-    Resources(OfServer),
+    Resources(ServerFilterArgs),
     /// Show which rules decide about calls
     Permissions,
     /// Show which model is used, or use another
@@ -65,7 +65,7 @@ pub enum Command {
 
 /// Arguments of a list command.
 #[derive(Debug, Args)]
-pub struct OfServer {
+pub struct ServerFilterArgs {
     /// Only those of this server
     #[arg(value_name = "SERVER")]
     pub server: Option<String>,

@@ -2,26 +2,26 @@
 
 use std::sync::Arc;
 
-use wharf::catalog::{Freshness, ListName, Section};
+use wharf::catalog::{ListFreshness, ListName, Section};
 use wharf_spec::ServerName;
 use wharf_wire::{PromptDefinition, Resource};
 
-use super::grammar::OfServer;
+use super::grammar::ServerFilterArgs;
 use super::mcp::kept;
 use super::{Post, Wish};
-use wharf_terminal::age::Ago;
+use wharf_terminal::age::AgeText;
 use wharf_terminal::failure::{Failure, Kind};
 use wharf_terminal::listing::Listed;
 use wharf_terminal::style::{HEADING, QUIET, WARNING, paint};
 use wharf_terminal::table::{Row, table, wrap};
 
-pub fn prompts(args: &OfServer, post: &Post<'_>) -> Result<Wish, Failure> {
+pub fn prompts(args: &ServerFilterArgs, post: &Post<'_>) -> Result<Wish, Failure> {
     let shown = permitted_sections(args.server.as_deref(), post)?;
     let text = all(&shown, ListName::Prompts, |section| section.prompts.iter().collect(), post.width());
     finish::<PromptDefinition>(text, "/prompt SERVER PROMPT says one to the agent", post)
 }
 
-pub fn resources(args: &OfServer, post: &Post<'_>) -> Result<Wish, Failure> {
+pub fn resources(args: &ServerFilterArgs, post: &Post<'_>) -> Result<Wish, Failure> {
     let shown = permitted_sections(args.server.as_deref(), post)?;
     let text = all(&shown, ListName::Resources, |section| section.resources.iter().collect(), post.width());
     finish::<Resource>(text, "@server:uri in a message attaches one", post)
@@ -109,8 +109,8 @@ fn one<T: Listed>(section: &Section, list: ListName, items: &[&T], width: Option
 pub fn heading<T: Listed>(section: &Section, count: usize) -> String {
     let noun = if count == 1 { T::NOUNS.0 } else { T::NOUNS.1 };
     let age = match section.freshness {
-        Freshness::Live => String::new(),
-        Freshness::Kept { at } => format!(" · as it was {}", Ago(at)),
+        ListFreshness::Live => String::new(),
+        ListFreshness::Kept { at } => format!(" · as it was {}", AgeText(at)),
     };
     format!("{}  {}", paint(HEADING, &section.server), paint(QUIET, format_args!("{count} {noun}{age}")))
 }

@@ -11,7 +11,7 @@ mod switch;
 use clap::Subcommand;
 use wharf_spec::ServerName;
 
-use super::grammar::{OfServer, grammar};
+use super::grammar::{ServerFilterArgs, grammar};
 use super::{Post, Wish};
 use wharf_terminal::configured::{ADD, refusal};
 use wharf_terminal::failure::{Failure, Kind};
@@ -47,7 +47,7 @@ enum Command {
     /// Show everything about a server
     Show(One),
     /// List what the servers' tools may do, and what is withheld
-    ListTools(OfServer),
+    ListTools(ServerFilterArgs),
     /// Connect a server
     Connect(One),
     /// Disconnect a server until it is connected again
@@ -63,7 +63,7 @@ enum Command {
     /// Look at the configuration again
     Reload,
     /// Show how often tools were called in this session, and how long that took
-    Stats(OfServer),
+    Stats(ServerFilterArgs),
     /// Show everything about a server, and how connecting to it went
     Debug(One),
 }
@@ -81,7 +81,7 @@ pub async fn run(args: Args, post: &Post<'_>) -> Result<Wish, Failure> {
     match command {
         Command::Status => status::run(post),
         Command::Show(One { server }) => details::run(&server, post),
-        Command::ListTools(OfServer { server }) => offer::run(server.as_deref(), post),
+        Command::ListTools(ServerFilterArgs { server }) => offer::run(server.as_deref(), post),
         Command::Connect(One { server }) => switch::connect(&server, post).await,
         Command::Disconnect(One { server }) => switch::disconnect(&server, post).await,
         Command::Reconnect(One { server }) => switch::reconnect(&server, post).await,
@@ -89,7 +89,7 @@ pub async fn run(args: Args, post: &Post<'_>) -> Result<Wish, Failure> {
         Command::Disable(One { server }) => switch::disable(&server, post).await,
         Command::Auth(One { server }) => switch::log_in(&server, post),
         Command::Reload => Ok(Wish::Reload),
-        Command::Stats(OfServer { server }) => stats::run(server.as_deref(), post),
+        Command::Stats(ServerFilterArgs { server }) => stats::run(server.as_deref(), post),
         Command::Debug(One { server }) => debug::run(&server, post),
     }
 }

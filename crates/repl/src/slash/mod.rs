@@ -20,20 +20,20 @@ use self::grammar::{Command, Read};
 use super::turns::Turn;
 use wharf_terminal::chat::models::Models;
 use wharf_terminal::failure::Failure;
-use wharf_terminal::fleet::{Fleet, Reloaded};
+use wharf_terminal::fleet::{ManagedHost, Reloaded};
 
 pub use self::grammar::grammar;
 
 /// Context of a slash command.
 pub struct Post<'a> {
-    pub fleet: &'a Fleet<'a>,
+    pub fleet: &'a ManagedHost<'a>,
     /// Current state of the conversation.
-    pub facts: ChatFacts,
+    pub facts: ChatSummary,
 }
 
 /// Facts about the conversation.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct ChatFacts {
+pub struct ChatSummary {
     /// Name of the current model.
     pub model: Option<String>,
     /// Id of the saved conversation.

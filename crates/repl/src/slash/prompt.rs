@@ -103,12 +103,12 @@ fn message_blocks(message: &PromptMessage, within: &str, room: &mut Room) -> Opt
 
 #[cfg(test)]
 mod tests {
-    use wharf_wire::{Bounds, Raw, View as _};
+    use wharf_wire::{JsonLimits, RawJson, View as _};
 
     use super::*;
 
     fn expanded(raw: &str) -> PromptResult {
-        PromptResult::view(Raw::parse(raw.to_owned()).unwrap(), &Bounds::default()).unwrap()
+        PromptResult::view(RawJson::parse(raw.to_owned()).unwrap(), &JsonLimits::default()).unwrap()
     }
 
     #[test]

@@ -2,11 +2,11 @@
 
 use std::path::PathBuf;
 
-use wharf_agent::{SavedConversation, SavedSummary};
+use wharf_agent::{ConversationSummary, SavedConversation};
 use wharf_spec::Untrusted;
 
 use super::{Post, Wish};
-use wharf_terminal::age::Ago;
+use wharf_terminal::age::AgeText;
 use wharf_terminal::columns::{Side, columns};
 use wharf_terminal::failure::Failure;
 use wharf_terminal::style::{NAME, QUIET, paint};
@@ -39,7 +39,7 @@ async fn show(post: &Post<'_>) -> Result<Wish, Failure> {
     post.print(text(&rows, post.facts.id.as_deref(), post.width()))
 }
 
-async fn list(directory: PathBuf) -> Result<Vec<SavedSummary>, Failure> {
+async fn list(directory: PathBuf) -> Result<Vec<ConversationSummary>, Failure> {
     let read = tokio::task::spawn_blocking(move || SavedConversation::list(&directory, MOST)).await;
     read.map_err(Failure::other)?.map_err(Failure::other)
 }
@@ -53,9 +53,9 @@ struct Listed {
 }
 
 impl Listed {
-    fn of(saved: &SavedSummary) -> Self {
+    fn of(saved: &ConversationSummary) -> Self {
         let first = saved.first.lines().next().unwrap_or_default().to_owned();
-        Self { id: saved.id.clone(), age: Ago(saved.at).to_string(), turns: saved.turns, first }
+        Self { id: saved.id.clone(), age: AgeText(saved.at).to_string(), turns: saved.turns, first }
     }
 }
 

@@ -9,12 +9,12 @@ use wharf::{Host, HostBuilder};
 use wharf_client::{ClosureServer, ToolReply};
 use wharf_spec::{ServerName, Surroundings};
 
-use super::{ChatFacts, Post};
+use super::{ChatSummary, Post};
 use wharf_terminal::configured::ConfigArgs;
 use wharf_terminal::failure::Ending;
-use wharf_terminal::fleet::{Fleet, Known};
-use wharf_terminal::session::Edge;
-use wharf_terminal::session::{Common, run};
+use wharf_terminal::fleet::{Known, ManagedHost};
+use wharf_terminal::session::CliContext;
+use wharf_terminal::session::{CommonArgs, run};
 
 /// Runs a test with a host of these servers. The configuration is written to a temporary home.
 #[track_caller]
@@ -22,14 +22,15 @@ pub fn play(config: &str, servers: fn() -> HostBuilder, scene: impl AsyncFnOnce(
     let home = tempfile::tempdir().unwrap();
     let file = home.path().join("config.json");
     std::fs::write(&file, config).unwrap();
-    let edge = Edge { surroundings: around(home.path()), color: ColorChoice::Never, config: ConfigArgs::only(file) };
-    let code = run(edge, &Common::default(), async |session| {
+    let edge =
+        CliContext { surroundings: around(home.path()), color: ColorChoice::Never, config: ConfigArgs::only(file) };
+    let code = run(edge, &CommonArgs::default(), async |session| {
         let host = servers().surroundings(session.surroundings.clone()).start().await.unwrap();
         host.settled().await;
         let known =
             Known { config: session.configuration.config()?.clone(), entries: Vec::new(), failures: Vec::new() };
-        let fleet = Fleet::new(session, host.clone(), known, &[]);
-        scene(&Post { fleet: &fleet, facts: ChatFacts::default() }).await;
+        let fleet = ManagedHost::new(session, host.clone(), known, &[]);
+        scene(&Post { fleet: &fleet, facts: ChatSummary::default() }).await;
         host.close().await;
         Ok(Ending::Fine)
     });

@@ -7,10 +7,10 @@ use rmcp::model::{CallToolRequestParams, CallToolResponse, InputRequiredResult, 
 use serde_json::{Value, json};
 use tokio::sync::mpsc;
 use wharf_client::{
-    ConnectOptions, Connection, Elicitor, LogSink, Negotiation, NotSampled, Pending, RootsSource, Sampler, Services,
-    connect_local,
+    ClientServices, ConnectOptions, Connection, Elicitor, LogSink, Negotiation, Pending, RootsSource, Sampler,
+    SamplingError, connect_local,
 };
-use wharf_wire::{ElicitAnswer, Elicitation, LogLevel, LogMessage, Raw, Root, SamplingRequest};
+use wharf_wire::{Elicitation, ElicitationResponse, LogLevel, LogMessage, RawJson, Root, SamplingRequest};
 
 use crate::handler::{Context, call, connected, said, server, told};
 
@@ -18,18 +18,18 @@ use crate::handler::{Context, call, connected, said, server, told};
 struct Host;
 
 impl Elicitor for Host {
-    fn elicit(&self, _server: &str, question: Elicitation) -> Pending<ElicitAnswer> {
+    fn elicit(&self, _server: &str, question: Elicitation) -> Pending<ElicitationResponse> {
         assert_eq!(question.message(), "Which berth?");
-        let content = Raw::parse(r#"{"berth":"seven"}"#).unwrap();
-        Box::pin(std::future::ready(ElicitAnswer::Accept(Some(content))))
+        let content = RawJson::parse(r#"{"berth":"seven"}"#).unwrap();
+        Box::pin(std::future::ready(ElicitationResponse::Accept(Some(content))))
     }
 }
 
 impl Sampler for Host {
-    fn sample(&self, _server: &str, request: SamplingRequest) -> Pending<Result<Raw, NotSampled>> {
+    fn sample(&self, _server: &str, request: SamplingRequest) -> Pending<Result<RawJson, SamplingError>> {
         assert_eq!(request.max_tokens, 9);
         let message = json!({ "role": "assistant", "model": "m", "content": { "type": "text", "text": "a poem" } });
-        Box::pin(std::future::ready(Ok(Raw::of(&message).unwrap())))
+        Box::pin(std::future::ready(Ok(RawJson::of(&message).unwrap())))
     }
 }
 
@@ -65,7 +65,7 @@ async fn with_services(server: impl wharf_client::LocalServer, negotiation: Nego
     let (log, logged) = mpsc::unbounded_channel();
     let mut options = ConnectOptions::default();
     options.negotiation = negotiation;
-    let services = Services::default().elicitation(Host).sampling(Host).roots(Host);
+    let services = ClientServices::default().elicitation(Host).sampling(Host).roots(Host);
     options.services = services.logs(LogLevel::Info, Log(log));
     (connect_local(server, options).await.unwrap(), logged)
 }

@@ -8,7 +8,7 @@ use serde_json::json;
 use tokio::sync::{Semaphore, mpsc};
 use tokio::task::JoinSet;
 use wharf_client::{CallError, CallOptions, ClosureServer, Connection, Negotiation, ToolReply};
-use wharf_wire::{Era, Raw};
+use wharf_wire::{Era, RawJson};
 
 use crate::handler::{BOTH, NOTE, arguments, call, connected, echo, said, server, text_of, told};
 
@@ -123,10 +123,10 @@ async fn more_calls_than_run_at_once_wait_and_complete() {
 #[tokio::test]
 async fn what_the_sdk_cannot_read_is_refused_and_harms_nothing_else() {
     let connection = connected(echo(), Negotiation::Automatic).await;
-    let lone_surrogate = Raw::parse(r#"{"text":"\ud800"}"#).unwrap();
+    let lone_surrogate = RawJson::parse(r#"{"text":"\ud800"}"#).unwrap();
     let refused = connection.call_tool("echo", &lone_surrogate, CallOptions::default()).await;
     assert!(matches!(refused, Err(CallError::Refused(_))), "{refused:?}");
-    let nameless = Raw::parse(r#"{"name":7}"#).unwrap();
+    let nameless = RawJson::parse(r#"{"name":7}"#).unwrap();
     let refused = connection.request("tools/call", Some(&nameless), CallOptions::default()).await;
     assert!(matches!(refused, Err(CallError::Refused(_))), "{refused:?}");
     let unknown = connection.request("harbour/depth", None, CallOptions::default()).await;

@@ -15,7 +15,7 @@ use wharf_client::{
     CallError, CallOptions, ConnectOptions, Connection, LocalServer, Negotiation, Pending, connect_local,
 };
 use wharf_rmcp::RmcpServer;
-use wharf_wire::{Content, Raw, ToolResult};
+use wharf_wire::{Content, RawJson, ToolResult};
 
 pub const NOTE: &str = "note://quay";
 /// Reading it panics.
@@ -60,8 +60,8 @@ pub async fn call(connection: &Connection, tool: &str, text: &str) -> Result<Too
     connection.call_tool(tool, &arguments(text), CallOptions::default()).await
 }
 
-pub fn arguments(text: &str) -> Raw {
-    Raw::of(&json!({ "text": text })).unwrap()
+pub fn arguments(text: &str) -> RawJson {
+    RawJson::of(&json!({ "text": text })).unwrap()
 }
 
 /// The text of a result that has one block of it.

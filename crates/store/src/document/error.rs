@@ -5,11 +5,11 @@ use std::path::PathBuf;
 
 use super::Stamp;
 use crate::lock::LockError;
-use crate::privacy::{CheckError, Unsafe};
+use crate::privacy::{PathCheckError, Unsafe};
 
 /// An error of reading a document.
 #[derive(Debug, thiserror::Error)]
-pub enum LoadError {
+pub enum DocumentLoadError {
     /// Another user could have read or changed the file. [`Unsafe::fix`] returns the remedy.
     #[error(transparent)]
     Unsafe(#[from] Unsafe),
@@ -37,12 +37,12 @@ pub enum LoadError {
     },
 }
 
-/// An error of writing a document. The old content is still in place, except where [`SaveError::Io`] says otherwise.
+/// An error of writing a document. The old content is still in place, except where [`DocumentSaveError::Io`] says otherwise.
 #[derive(Debug, thiserror::Error)]
-pub enum SaveError {
+pub enum DocumentSaveError {
     /// The file cannot be read, or is unsafe.
     #[error(transparent)]
-    Load(#[from] LoadError),
+    Load(#[from] DocumentLoadError),
     /// Another writer held the lock until the timeout.
     #[error(transparent)]
     Locked(LockError),
@@ -64,10 +64,10 @@ pub enum SaveError {
 
 /// An error of updating a document.
 #[derive(Debug, thiserror::Error)]
-pub enum UpdateError<E> {
+pub enum DocumentUpdateError<E> {
     /// The document was not written.
     #[error(transparent)]
-    Save(#[from] SaveError),
+    Save(#[from] DocumentSaveError),
     /// The `edit` function failed.
     #[error(transparent)]
     Edit(E),
@@ -75,7 +75,7 @@ pub enum UpdateError<E> {
 
 /// An error of replacing a document conditionally.
 #[derive(Debug, thiserror::Error)]
-pub enum ReplaceError {
+pub enum DocumentReplaceError {
     /// The content no longer matches the stamp.
     #[error("`{}` has changed meanwhile", .path.display())]
     Conflict {
@@ -86,10 +86,10 @@ pub enum ReplaceError {
     },
     /// The document was not written.
     #[error(transparent)]
-    Save(SaveError),
+    Save(DocumentSaveError),
 }
 
-impl LoadError {
+impl DocumentLoadError {
     /// Returns the safety violation, if that is the cause.
     pub fn flaw(&self) -> Option<&Unsafe> {
         match self {
@@ -98,10 +98,10 @@ impl LoadError {
         }
     }
 
-    pub(super) fn of_check(error: CheckError, path: PathBuf) -> Self {
+    pub(super) fn of_check(error: PathCheckError, path: PathBuf) -> Self {
         match error {
-            CheckError::Unsafe(flaw) => Self::Unsafe(flaw),
-            CheckError::Io(source) => Self::Io { path, source },
+            PathCheckError::Unsafe(flaw) => Self::Unsafe(flaw),
+            PathCheckError::Io(source) => Self::Io { path, source },
         }
     }
 }

@@ -11,9 +11,9 @@ use std::time::Duration;
 use rustix::fs::{FileType, Mode, OFlags};
 use rustix::io::Errno;
 
-use super::{LoadError, Privacy, SaveError};
-use crate::folder::{Folder, if_found};
-use crate::lock::{Lock, LockError};
+use super::{DocumentLoadError, DocumentPrivacy, DocumentSaveError};
+use crate::folder::{DirHandle, if_found};
+use crate::lock::{LockError, LockFile};
 use crate::privacy::{Flaw, Unsafe, check_file, check_way};
 
 /// Maximum symbolic links to follow, the same as in Linux.
@@ -21,9 +21,9 @@ const LINKS: usize = 40;
 
 /// A file name in an open directory. Symbolic links are already resolved where that is allowed.
 pub(super) struct Place {
-    folder: Arc<Folder>,
+    folder: Arc<DirHandle>,
     name: OsString,
-    privacy: Privacy,
+    privacy: DocumentPrivacy,
     /// Creates missing files and directories with owner-only permissions.
     is_made_private: bool,
     /// User ID of the owner of the last link followed.
@@ -38,27 +38,31 @@ pub(super) struct Found {
 
 impl Place {
     /// Resolves the path of a document. Returns `None` if its directory does not exist.
-    pub(super) fn find(path: &Path, privacy: Privacy) -> Result<Option<Self>, LoadError> {
-        let failed = |source| LoadError::Io { path: path.to_owned(), source };
+    pub(super) fn find(path: &Path, privacy: DocumentPrivacy) -> Result<Option<Self>, DocumentLoadError> {
+        let failed = |source| DocumentLoadError::Io { path: path.to_owned(), source };
         let Target { parent, name, linked_by } = target(path, privacy).map_err(failed)?;
-        let folder = if_found(Folder::open(&parent)).map_err(failed)?;
+        let folder = if_found(DirHandle::open(&parent)).map_err(failed)?;
         let found = |folder| Self { folder: Arc::new(folder), name, privacy, is_made_private: false, linked_by };
         Ok(folder.map(found))
     }
 
     /// Resolves the path of a document for writing, creates its directory if missing, and checks that the directory is
     /// safe.
-    pub(super) fn make(path: &Path, privacy: Privacy, is_made_private: bool) -> Result<Self, SaveError> {
-        let failed = |source| SaveError::Io { path: path.to_owned(), source };
+    pub(super) fn make(
+        path: &Path,
+        privacy: DocumentPrivacy,
+        is_made_private: bool,
+    ) -> Result<Self, DocumentSaveError> {
+        let failed = |source| DocumentSaveError::Io { path: path.to_owned(), source };
         let Target { parent, name, linked_by } = target(path, privacy).map_err(failed)?;
-        let is_made_private = is_made_private || privacy == Privacy::Private;
+        let is_made_private = is_made_private || privacy == DocumentPrivacy::Private;
         let folder = match is_made_private {
-            _ if privacy == Privacy::Shared && rustix::process::geteuid().is_root() => {
+            _ if privacy == DocumentPrivacy::Shared && rustix::process::geteuid().is_root() => {
                 let mode = if is_made_private { 0o700 } else { 0o777 };
-                make_owned(&parent, Mode::from_raw_mode(mode)).and_then(|_| Folder::open(&parent))
+                make_owned(&parent, Mode::from_raw_mode(mode)).and_then(|_| DirHandle::open(&parent))
             }
-            true => Folder::make_private(&parent),
-            false => std::fs::create_dir_all(&parent).and_then(|()| Folder::open(&parent)),
+            true => DirHandle::make_private(&parent),
+            false => std::fs::create_dir_all(&parent).and_then(|()| DirHandle::open(&parent)),
         };
         let place = Self { folder: Arc::new(folder.map_err(failed)?), name, privacy, is_made_private, linked_by };
         place.check_way()?;
@@ -67,28 +71,30 @@ impl Place {
 
     /// Rejects a shared document that is not a regular file before any temporary file is created next to it (in `/dev`,
     /// for example).
-    pub(super) fn check_kind(&self) -> Result<(), LoadError> {
+    pub(super) fn check_kind(&self) -> Result<(), DocumentLoadError> {
         let found = if_found(self.folder.stat(&self.name)).map_err(|error| self.unread(error))?;
         match found.map(|found| FileType::from_raw_mode(found.st_mode)) {
-            Some(kind) if self.privacy == Privacy::Shared && kind != FileType::RegularFile => {
-                Err(LoadError::NotAFile { path: self.path() })
+            Some(kind) if self.privacy == DocumentPrivacy::Shared && kind != FileType::RegularFile => {
+                Err(DocumentLoadError::NotAFile { path: self.path() })
             }
             _ => Ok(()),
         }
     }
 
-    pub(super) fn lock(&self, patience: Duration) -> Result<Lock, LockError> {
-        Lock::beneath(&self.folder, &self.beside("lock"), patience)
+    pub(super) fn lock(&self, patience: Duration) -> Result<LockFile, LockError> {
+        LockFile::beneath(&self.folder, &self.beside("lock"), patience)
     }
 
     /// Reads the file, if it exists.
-    pub(super) fn read(&self, limit: u64) -> Result<Option<Found>, LoadError> {
+    pub(super) fn read(&self, limit: u64) -> Result<Option<Found>, DocumentLoadError> {
         let Some(file) = self.open()? else { return Ok(None) };
         let metadata = file.metadata().map_err(|error| self.unread(error))?;
         match self.privacy {
-            Privacy::Private => self.check_way().and_then(|()| Ok(check_file(&self.path(), &metadata)?))?,
-            Privacy::Shared if !metadata.is_file() => return Err(LoadError::NotAFile { path: self.path() }),
-            Privacy::Shared => {}
+            DocumentPrivacy::Private => self.check_way().and_then(|()| Ok(check_file(&self.path(), &metadata)?))?,
+            DocumentPrivacy::Shared if !metadata.is_file() => {
+                return Err(DocumentLoadError::NotAFile { path: self.path() });
+            }
+            DocumentPrivacy::Shared => {}
         }
         let mut bytes = Vec::new();
         file.take(limit.saturating_add(1)).read_to_end(&mut bytes).map_err(|error| self.unread(error))?;
@@ -97,7 +103,7 @@ impl Place {
     }
 
     /// Replaces the content atomically. Returns `false` if the current content is not `old` any more.
-    pub(super) fn replace(&self, old: Option<&Found>, bytes: &[u8], limit: u64) -> Result<bool, SaveError> {
+    pub(super) fn replace(&self, old: Option<&Found>, bytes: &[u8], limit: u64) -> Result<bool, DocumentSaveError> {
         self.check_size(bytes, limit)?;
         old.map_or(Ok(()), |old| self.check_replaceable(&old.metadata))?;
         let draft = self.beside("tmp");
@@ -114,13 +120,13 @@ impl Place {
         replaced
     }
 
-    fn draft(&self, draft: &OsStr, old: Option<&Found>, bytes: &[u8]) -> Result<(), SaveError> {
+    fn draft(&self, draft: &OsStr, old: Option<&Found>, bytes: &[u8]) -> Result<(), DocumentSaveError> {
         let drafted = self.create(draft, old).and_then(|mut file| {
             file.write_all(bytes)?;
             match (self.privacy, old) {
-                (Privacy::Shared, Some(old)) => dress(&file, &old.metadata)?,
-                (Privacy::Shared, None) => self.hand_over(&file)?,
-                (Privacy::Private, _) => {}
+                (DocumentPrivacy::Shared, Some(old)) => dress(&file, &old.metadata)?,
+                (DocumentPrivacy::Shared, None) => self.hand_over(&file)?,
+                (DocumentPrivacy::Private, _) => {}
             }
             file.sync_all()
         });
@@ -131,7 +137,9 @@ impl Place {
         // The lock holder is the only user of this name, so an existing file was left by a crash.
         if_found(self.folder.remove(draft))?;
         match (self.privacy, old) {
-            (Privacy::Shared, None) if !self.is_made_private => self.folder.create(draft, Mode::from_raw_mode(0o666)),
+            (DocumentPrivacy::Shared, None) if !self.is_made_private => {
+                self.folder.create(draft, Mode::from_raw_mode(0o666))
+            }
             _ => self.folder.create_private(draft),
         }
     }
@@ -144,8 +152,8 @@ impl Place {
 
     /// Checks that a shared file may be replaced: the process can write it, it has no other hard link that would keep
     /// the old content, and no symbolic link has led to a file of another user.
-    fn check_replaceable(&self, old: &Metadata) -> Result<(), SaveError> {
-        if self.privacy == Privacy::Private {
+    fn check_replaceable(&self, old: &Metadata) -> Result<(), DocumentSaveError> {
+        if self.privacy == DocumentPrivacy::Private {
             return Ok(());
         }
         let flaw = match self.linked_by {
@@ -154,23 +162,23 @@ impl Place {
             _ => None,
         };
         if let Some(flaw) = flaw {
-            return Err(LoadError::Unsafe(Unsafe { path: self.path(), flaw }).into());
+            return Err(DocumentLoadError::Unsafe(Unsafe { path: self.path(), flaw }).into());
         }
         self.folder.check_writable(&self.name).map_err(|error| self.unwritten(error))
     }
 
     /// Reports whether the current content equals `old`. Compares bytes, because modification times are too coarse.
-    fn holds(&self, old: Option<&Found>, limit: u64) -> Result<bool, LoadError> {
+    fn holds(&self, old: Option<&Found>, limit: u64) -> Result<bool, DocumentLoadError> {
         let now = self.read(limit)?;
         Ok(now.map(|found| found.bytes).as_deref() == old.map(|found| found.bytes.as_slice()))
     }
 
-    fn publish(&self, draft: &OsStr) -> Result<(), SaveError> {
+    fn publish(&self, draft: &OsStr) -> Result<(), DocumentSaveError> {
         let published = self.folder.rename(draft, &self.name).and_then(|()| self.folder.sync());
         published.map_err(|error| self.unwritten(error))
     }
 
-    fn open(&self) -> Result<Option<File>, LoadError> {
+    fn open(&self) -> Result<Option<File>, DocumentLoadError> {
         match if_found(self.folder.read(&self.name)) {
             Ok(file) => Ok(file),
             Err(_) if self.is_link() => Err(Unsafe { path: self.path(), flaw: Flaw::Link }.into()),
@@ -182,26 +190,28 @@ impl Place {
         std::fs::symlink_metadata(self.path()).is_ok_and(|metadata| metadata.is_symlink())
     }
 
-    fn check_way(&self) -> Result<(), LoadError> {
+    fn check_way(&self) -> Result<(), DocumentLoadError> {
         match self.privacy {
-            Privacy::Private => check_way(self.folder.path()).map_err(|error| LoadError::of_check(error, self.path())),
-            Privacy::Shared => Ok(()),
+            DocumentPrivacy::Private => {
+                check_way(self.folder.path()).map_err(|error| DocumentLoadError::of_check(error, self.path()))
+            }
+            DocumentPrivacy::Shared => Ok(()),
         }
     }
 
-    fn check_size(&self, bytes: &[u8], limit: u64) -> Result<(), LoadError> {
+    fn check_size(&self, bytes: &[u8], limit: u64) -> Result<(), DocumentLoadError> {
         match u64::try_from(bytes.len()) {
             Ok(size) if size <= limit => Ok(()),
-            _ => Err(LoadError::TooLarge { path: self.path(), limit }),
+            _ => Err(DocumentLoadError::TooLarge { path: self.path(), limit }),
         }
     }
 
-    fn unread(&self, source: io::Error) -> LoadError {
-        LoadError::Io { path: self.path(), source }
+    fn unread(&self, source: io::Error) -> DocumentLoadError {
+        DocumentLoadError::Io { path: self.path(), source }
     }
 
-    fn unwritten(&self, source: io::Error) -> SaveError {
-        SaveError::Io { path: self.path(), source }
+    fn unwritten(&self, source: io::Error) -> DocumentSaveError {
+        DocumentSaveError::Io { path: self.path(), source }
     }
 
     fn path(&self) -> PathBuf {
@@ -226,14 +236,14 @@ struct Target {
 }
 
 /// Splits a path into directory and file name. For a shared document, symbolic links at the path are followed first.
-fn target(path: &Path, privacy: Privacy) -> io::Result<Target> {
+fn target(path: &Path, privacy: DocumentPrivacy) -> io::Result<Target> {
     let mut path = path.to_owned();
     let mut linked_by = None;
     for _ in 0..LINKS {
         let name = path.file_name().ok_or(io::ErrorKind::InvalidInput)?.to_owned();
         let parent = path.parent().unwrap_or(Path::new("")).to_owned();
         match std::fs::read_link(&path) {
-            Ok(target) if privacy == Privacy::Shared => {
+            Ok(target) if privacy == DocumentPrivacy::Shared => {
                 linked_by = Some(std::fs::symlink_metadata(&path)?.uid());
                 path = parent.join(target);
             }

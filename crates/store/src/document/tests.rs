@@ -9,7 +9,7 @@ use std::time::Duration;
 use proptest::prelude::*;
 
 use super::*;
-use crate::lock::{Lock, LockError};
+use crate::lock::{LockError, LockFile};
 use crate::privacy::Flaw;
 use crate::scratch::Scratch;
 
@@ -25,7 +25,7 @@ fn mode(path: &Path) -> u32 {
 fn check_layout(name: &str, spoil: impl FnOnce(&Path), expected: Result<Option<&str>, Flaw>) {
     let scratch = Scratch::new();
     let folder = scratch.path("home/wharf");
-    let document = Document::at(folder.join("tokens"), Privacy::Private);
+    let document = Document::at(folder.join("tokens"), DocumentPrivacy::Private);
     document.write(b"secret").unwrap();
     spoil(&folder);
     let loaded = document.load();
@@ -36,7 +36,7 @@ fn check_layout(name: &str, spoil: impl FnOnce(&Path), expected: Result<Option<&
     assert_eq!(found, expected, "{name}");
     if expected.is_err() {
         let before = names_below(&scratch.path(""));
-        assert!(matches!(document.write(b"new"), Err(SaveError::Load(LoadError::Unsafe(_)))), "{name}");
+        assert!(matches!(document.write(b"new"), Err(DocumentSaveError::Load(DocumentLoadError::Unsafe(_)))), "{name}");
         assert_eq!(names_below(&scratch.path("")), before, "{name}: something was made or removed");
     }
 }
@@ -122,7 +122,7 @@ fn a_private_document_is_nobody_elses() {
         check_layout("owner", |folder| chown(folder.join("tokens"), Some(12345), None).unwrap(), foreign);
         check_layout("directory's owner", |folder| chown(folder, Some(12345), None).unwrap(), foreign);
     } else {
-        let error = Document::at("/etc/passwd", Privacy::Private).load().unwrap_err();
+        let error = Document::at("/etc/passwd", DocumentPrivacy::Private).load().unwrap_err();
         assert_eq!(error.flaw().unwrap().flaw, Flaw::Owner { found: 0, expected: us.as_raw() });
     }
 }
@@ -135,7 +135,7 @@ fn directories_that_root_makes_belong_to_the_owner_of_where_they_are() {
     let scratch = Scratch::new();
     fs::create_dir(scratch.path("home")).unwrap();
     chown(scratch.path("home"), Some(12345), Some(12346)).unwrap();
-    Document::at(scratch.path("home/a/b/config"), Privacy::Shared).write(b"one").unwrap();
+    Document::at(scratch.path("home/a/b/config"), DocumentPrivacy::Shared).write(b"one").unwrap();
     for name in ["home/a", "home/a/b", "home/a/b/config"] {
         let metadata = fs::metadata(scratch.path(name)).unwrap();
         assert_eq!((metadata.uid(), metadata.gid()), (12345, 12346), "{name}");
@@ -145,10 +145,10 @@ fn directories_that_root_makes_belong_to_the_owner_of_where_they_are() {
 #[test]
 fn writing_is_private_and_leaves_nothing_beside() {
     let scratch = Scratch::new();
-    let document = Document::at(scratch.path("a/b/tokens"), Privacy::Private);
+    let document = Document::at(scratch.path("a/b/tokens"), DocumentPrivacy::Private);
     assert_eq!(document.load().unwrap(), None);
     let stamp = document.write(b"one").unwrap();
-    assert_eq!(document.load().unwrap(), Some(Loaded { bytes: b"one".to_vec(), stamp }));
+    assert_eq!(document.load().unwrap(), Some(LoadedDocument { bytes: b"one".to_vec(), stamp }));
     assert_eq!((mode(&scratch.path("a")), mode(&scratch.path("a/b"))), (0o700, 0o700));
     assert_eq!(mode(document.path()), 0o600);
     assert_eq!(crate::scratch::names(&scratch.path("a/b")), ["tokens"]);
@@ -158,7 +158,7 @@ fn writing_is_private_and_leaves_nothing_beside() {
 #[test]
 fn what_stays_the_same_is_not_written() {
     let scratch = Scratch::new();
-    let document = Document::at(scratch.path("config"), Privacy::Shared);
+    let document = Document::at(scratch.path("config"), DocumentPrivacy::Shared);
     document.write(b"same").unwrap();
     let before = fs::metadata(document.path()).unwrap().ino();
     document.write(b"same").unwrap();
@@ -166,7 +166,7 @@ fn what_stays_the_same_is_not_written() {
     assert_eq!(fs::metadata(document.path()).unwrap().ino(), before);
     document.write(b"other").unwrap();
     assert_ne!(fs::metadata(document.path()).unwrap().ino(), before);
-    let absent = Document::at(scratch.path("absent"), Privacy::Shared);
+    let absent = Document::at(scratch.path("absent"), DocumentPrivacy::Shared);
     assert_eq!(absent.update(|_| Ok::<_, Infallible>(None)).unwrap(), Stamp::ABSENT);
     assert_eq!(scratch.names(), ["config"]);
 }
@@ -179,7 +179,7 @@ fn a_shared_document_is_replaced_behind_its_links() {
     set_mode(&scratch.path("dotfiles/real"), 0o664);
     symlink("dotfiles/real", scratch.path("second")).unwrap();
     symlink(scratch.path("second"), scratch.path("first")).unwrap();
-    let document = Document::at(scratch.path("first"), Privacy::Shared);
+    let document = Document::at(scratch.path("first"), DocumentPrivacy::Shared);
     assert_eq!(document.load().unwrap().unwrap().bytes, b"old");
     document.write(b"new").unwrap();
     assert_eq!(fs::read(scratch.path("dotfiles/real")).unwrap(), b"new");
@@ -190,9 +190,12 @@ fn a_shared_document_is_replaced_behind_its_links() {
     document.write(b"again").unwrap();
     assert_eq!(fs::read(scratch.path("dotfiles/real")).unwrap(), b"again");
     symlink("loop", scratch.path("loop")).unwrap();
-    assert!(matches!(Document::at(scratch.path("loop"), Privacy::Shared).load(), Err(LoadError::Io { .. })));
-    let folder = Document::at(scratch.path("dotfiles"), Privacy::Shared);
-    assert!(matches!(folder.load(), Err(LoadError::NotAFile { .. })));
+    assert!(matches!(
+        Document::at(scratch.path("loop"), DocumentPrivacy::Shared).load(),
+        Err(DocumentLoadError::Io { .. })
+    ));
+    let folder = Document::at(scratch.path("dotfiles"), DocumentPrivacy::Shared);
+    assert!(matches!(folder.load(), Err(DocumentLoadError::NotAFile { .. })));
 }
 
 #[test]
@@ -200,10 +203,13 @@ fn a_shared_document_is_not_replaced_where_that_would_part_it_from_others() {
     let scratch = Scratch::new();
     fs::write(scratch.path("config"), "old").unwrap();
     fs::hard_link(scratch.path("config"), scratch.path("other")).unwrap();
-    let document = Document::at(scratch.path("config"), Privacy::Shared);
+    let document = Document::at(scratch.path("config"), DocumentPrivacy::Shared);
     assert_eq!(document.load().unwrap().unwrap().bytes, b"old");
     let error = document.write(b"new").unwrap_err();
-    assert!(matches!(&error, SaveError::Load(error) if error.flaw().unwrap().flaw == Flaw::HardLinks(2)), "{error:?}");
+    assert!(
+        matches!(&error, DocumentSaveError::Load(error) if error.flaw().unwrap().flaw == Flaw::HardLinks(2)),
+        "{error:?}"
+    );
     fs::remove_file(scratch.path("other")).unwrap();
     document.write(b"new").unwrap();
     assert_eq!(scratch.names(), ["config"]);
@@ -215,7 +221,7 @@ fn a_shared_document_can_be_made_for_nobody_else() {
     fs::write(scratch.path("there"), "old").unwrap();
     set_mode(&scratch.path("there"), 0o644);
     for (name, expected) in [("new/config", 0o600), ("there", 0o644)] {
-        Document::at(scratch.path(name), Privacy::Shared).made_private().write(b"new").unwrap();
+        Document::at(scratch.path(name), DocumentPrivacy::Shared).made_private().write(b"new").unwrap();
         assert_eq!(mode(&scratch.path(name)), expected, "{name}");
     }
     assert_eq!(mode(&scratch.path("new")), 0o700);
@@ -224,12 +230,12 @@ fn a_shared_document_can_be_made_for_nobody_else() {
 #[test]
 fn whoever_edited_a_copy_does_not_overwrite_another() {
     let scratch = Scratch::new();
-    let document = Document::at(scratch.path("config"), Privacy::Shared);
+    let document = Document::at(scratch.path("config"), DocumentPrivacy::Shared);
     let first = document.replace(Stamp::ABSENT, b"first").unwrap();
     let second = document.replace(first, b"second").unwrap();
     for stale in [first, Stamp::ABSENT] {
         let conflict = document.replace(stale, b"third").unwrap_err();
-        assert!(matches!(conflict, ReplaceError::Conflict { found, .. } if found == second));
+        assert!(matches!(conflict, DocumentReplaceError::Conflict { found, .. } if found == second));
     }
     assert_eq!(document.load().unwrap().unwrap().bytes, b"second");
 }
@@ -237,7 +243,7 @@ fn whoever_edited_a_copy_does_not_overwrite_another() {
 #[test]
 fn an_edit_begins_anew_when_an_editor_writes_in_between() {
     let scratch = Scratch::new();
-    let document = Document::at(scratch.path("config"), Privacy::Shared);
+    let document = Document::at(scratch.path("config"), DocumentPrivacy::Shared);
     document.write(b"a").unwrap();
     let mut edits = 0;
     let add = |old: Option<&[u8]>| Ok::<_, Infallible>(Some([old.unwrap_or_default(), b"+"].concat()));
@@ -255,31 +261,35 @@ fn an_edit_begins_anew_when_an_editor_writes_in_between() {
         fs::write(document.path(), format!("{edits}")).unwrap();
         add(old)
     });
-    assert!(matches!(restless, Err(UpdateError::Save(SaveError::Disturbed { .. }))));
+    assert!(matches!(restless, Err(DocumentUpdateError::Save(DocumentSaveError::Disturbed { .. }))));
     assert_eq!(scratch.names(), ["config"]);
 }
 
 #[test]
 fn what_fails_leaves_the_old() {
     let scratch = Scratch::new();
-    let document = Document::at(scratch.path("config"), Privacy::Shared).with_limit(8).with_patience(Duration::ZERO);
+    let document =
+        Document::at(scratch.path("config"), DocumentPrivacy::Shared).with_limit(8).with_patience(Duration::ZERO);
     document.write(b"old").unwrap();
-    let refused: Result<_, UpdateError<&str>> = document.update(|_| Err("no"));
-    assert!(matches!(refused, Err(UpdateError::Edit("no"))));
-    assert!(matches!(document.write(b"far too long"), Err(SaveError::Load(LoadError::TooLarge { limit: 8, .. }))));
-    let lock = Lock::take(&scratch.path(".config.wharf-lock"), Duration::ZERO).unwrap();
-    assert!(matches!(document.write(b"new"), Err(SaveError::Locked(LockError::Held { .. }))));
+    let refused: Result<_, DocumentUpdateError<&str>> = document.update(|_| Err("no"));
+    assert!(matches!(refused, Err(DocumentUpdateError::Edit("no"))));
+    assert!(matches!(
+        document.write(b"far too long"),
+        Err(DocumentSaveError::Load(DocumentLoadError::TooLarge { limit: 8, .. }))
+    ));
+    let lock = LockFile::take(&scratch.path(".config.wharf-lock"), Duration::ZERO).unwrap();
+    assert!(matches!(document.write(b"new"), Err(DocumentSaveError::Locked(LockError::Held { .. }))));
     drop(lock);
     fs::create_dir(scratch.path(".config.wharf-tmp")).unwrap();
-    assert!(matches!(document.write(b"new"), Err(SaveError::Io { .. })));
+    assert!(matches!(document.write(b"new"), Err(DocumentSaveError::Io { .. })));
     assert_eq!(document.load().unwrap().unwrap().bytes, b"old");
     fs::remove_dir(scratch.path(".config.wharf-tmp")).unwrap();
     fs::write(scratch.path(".config.wharf-tmp"), "left by a crash").unwrap();
     document.write(b"new").unwrap();
     assert_eq!(scratch.names(), ["config"]);
     fs::write(document.path(), "far too long").unwrap();
-    assert!(matches!(document.load(), Err(LoadError::TooLarge { limit: 8, .. })));
-    assert!(matches!(Document::at("/", Privacy::Shared).load(), Err(LoadError::Io { .. })));
+    assert!(matches!(document.load(), Err(DocumentLoadError::TooLarge { limit: 8, .. })));
+    assert!(matches!(Document::at("/", DocumentPrivacy::Shared).load(), Err(DocumentLoadError::Io { .. })));
 }
 
 proptest! {
@@ -292,7 +302,7 @@ proptest! {
         private: bool,
     ) {
         let scratch = Scratch::new();
-        let privacy = if private { Privacy::Private } else { Privacy::Shared };
+        let privacy = if private { DocumentPrivacy::Private } else { DocumentPrivacy::Shared };
         let document = Document::at(scratch.path("document"), privacy);
         let mut model: Option<Vec<u8>> = None;
         for (fresh, bytes) in steps {

@@ -24,7 +24,7 @@ pub enum OpenError {
 
 /// An error of appending an entry. The entry is not in the journal.
 #[derive(Debug, thiserror::Error)]
-pub enum AppendError {
+pub enum JournalAppendError {
     /// The entry cannot be serialized as JSON.
     #[error("the entry cannot be written as JSON")]
     NotJson(#[source] serde_json::Error),

@@ -9,34 +9,34 @@ use std::fs::File;
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
-use super::error::{AppendError, OpenError};
-use crate::folder::{Folder, if_found};
-use crate::privacy::{CheckError, check_file, check_way};
+use super::error::{JournalAppendError, OpenError};
+use crate::folder::{DirHandle, if_found};
+use crate::privacy::{PathCheckError, check_file, check_way};
 
 #[derive(Debug)]
-pub(super) struct Files {
-    folder: Folder,
+pub(super) struct JournalFiles {
+    folder: DirHandle,
     name: String,
 }
 
-impl Files {
+impl JournalFiles {
     /// Opens the journal's directory, creates it if missing, and checks that it is safe.
     pub(super) fn make(path: &Path) -> Result<Self, OpenError> {
         let failed = |source| OpenError::Io { path: path.to_owned(), source };
-        let files = Self::of(path, Folder::make_private).map_err(failed)?;
+        let files = Self::of(path, DirHandle::make_private).map_err(failed)?;
         check_way(files.folder.path()).map_err(|error| match error {
-            CheckError::Unsafe(flaw) => OpenError::Unsafe(flaw),
-            CheckError::Io(source) => failed(source),
+            PathCheckError::Unsafe(flaw) => OpenError::Unsafe(flaw),
+            PathCheckError::Io(source) => failed(source),
         })?;
         Ok(files)
     }
 
     /// Opens the journal's directory.
     pub(super) fn find(path: &Path) -> io::Result<Self> {
-        Self::of(path, Folder::open)
+        Self::of(path, DirHandle::open)
     }
 
-    fn of(path: &Path, open: impl FnOnce(&Path) -> io::Result<Folder>) -> io::Result<Self> {
+    fn of(path: &Path, open: impl FnOnce(&Path) -> io::Result<DirHandle>) -> io::Result<Self> {
         let name = path.file_name().and_then(OsStr::to_str).ok_or(io::ErrorKind::InvalidInput)?;
         Ok(Self { folder: open(path.parent().unwrap_or(Path::new("")))?, name: name.to_owned() })
     }
@@ -103,8 +103,8 @@ impl Files {
         file.sync_data()
     }
 
-    pub(super) fn unwritten(&self, source: io::Error) -> AppendError {
-        AppendError::Io { path: self.path(), source }
+    pub(super) fn unwritten(&self, source: io::Error) -> JournalAppendError {
+        JournalAppendError::Io { path: self.path(), source }
     }
 
     /// Returns the names of the full files, ordered by number.

@@ -6,7 +6,7 @@ use std::path::Path;
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
-use super::files::Files;
+use super::files::JournalFiles;
 
 /// Maximum length of a line in bytes. Longer lines are skipped.
 const LONGEST: u64 = 1 << 20;
@@ -17,7 +17,7 @@ const LONGEST: u64 = 1 << 20;
 /// Takes no lock: entries appended during the read may or may not be seen. Does not verify the hash chain; see
 /// [`super::verify`]. A journal that does not exist has no entries.
 pub fn entries(path: &Path, mut each: impl FnMut(&str)) -> io::Result<u64> {
-    let files = match Files::find(path) {
+    let files = match JournalFiles::find(path) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(0),
         files => files?,
     };

@@ -3,8 +3,8 @@
 use std::fs::File;
 use std::io::{self, Read, Seek, SeekFrom};
 
-use super::error::AppendError;
-use super::files::Files;
+use super::error::JournalAppendError;
+use super::files::JournalFiles;
 use super::head::Head;
 use super::line::{Link, Record};
 use crate::privacy::check_file;
@@ -20,7 +20,7 @@ pub(super) struct Tail {
 impl Tail {
     /// Finds the end of the chain, and repairs the file if a crash interrupted the last write. The caller holds the
     /// lock.
-    pub(super) fn find(files: &Files, head: &File) -> Result<Self, AppendError> {
+    pub(super) fn find(files: &JournalFiles, head: &File) -> Result<Self, JournalAppendError> {
         let failed = |error| files.unwritten(error);
         let file = files.open_current().map_err(failed)?;
         let metadata = file.metadata().map_err(failed)?;
@@ -31,7 +31,7 @@ impl Tail {
         }
     }
 
-    fn recover(files: &Files, mut file: File, head: Option<Head>) -> io::Result<Self> {
+    fn recover(files: &JournalFiles, mut file: File, head: Option<Head>) -> io::Result<Self> {
         let mut bytes = Vec::new();
         file.seek(SeekFrom::Start(0))?;
         file.read_to_end(&mut bytes)?;
@@ -74,7 +74,7 @@ fn last_link(lines: &[u8]) -> Option<Link> {
     Some(Record::parse(line)?.link().next(line))
 }
 
-fn last_of_full(files: &Files) -> io::Result<Link> {
+fn last_of_full(files: &JournalFiles) -> io::Result<Link> {
     let Some(name) = files.newest()? else { return Ok(Link::default()) };
     let Some(mut file) = files.read(&name)? else { return Ok(Link::default()) };
     let mut bytes = Vec::new();

@@ -34,7 +34,7 @@ fn entries(scratch: &Scratch) -> Vec<Value> {
 fn fault(scratch: &Scratch) -> Option<(u64, Fault)> {
     match verify(&scratch.path("log")) {
         Ok(_) => None,
-        Err(VerifyError::Broken(broken)) => Some((broken.line, broken.fault)),
+        Err(JournalVerifyError::Broken(broken)) => Some((broken.line, broken.fault)),
         Err(error) => panic!("{error:?}"),
     }
 }
@@ -66,7 +66,7 @@ fn a_journal_is_private_and_says_what_it_is() {
     }
     fs::set_permissions(scratch.path("log"), fs::Permissions::from_mode(0o644)).unwrap();
     let refused = journal.append("b").unwrap_err();
-    assert!(matches!(refused, AppendError::Unsafe(found) if found.flaw == Flaw::Exposed(0o644)));
+    assert!(matches!(refused, JournalAppendError::Unsafe(found) if found.flaw == Flaw::Exposed(0o644)));
     fs::set_permissions(scratch.path("log.head"), fs::Permissions::from_mode(0o644)).unwrap();
     assert!(matches!(Journal::open(&scratch.path("log"), ROOMY), Err(OpenError::Unsafe(_))));
 }
@@ -109,8 +109,8 @@ fn a_lost_head_is_told_and_the_chain_goes_on() {
     assert_eq!(fault(&scratch), None);
     fs::write(scratch.path("log.head"), "nonsense").unwrap();
     journal.append("four").unwrap();
-    assert_eq!(verify(&scratch.path("log")).unwrap(), Verified { entries: 4, first: 0, files: 1, torn: 0 });
-    assert!(matches!(verify(&scratch.path("other")), Err(VerifyError::Io { .. })));
+    assert_eq!(verify(&scratch.path("log")).unwrap(), JournalSummary { entries: 4, first: 0, files: 1, torn: 0 });
+    assert!(matches!(verify(&scratch.path("other")), Err(JournalVerifyError::Io { .. })));
     let _untouched = Journal::open(&scratch.path("other"), ROOMY).unwrap();
     assert_eq!(verify(&scratch.path("other")).unwrap().entries, 0);
 }
@@ -181,20 +181,20 @@ fn full_files_are_set_aside_and_the_oldest_go() {
 
 #[test]
 fn what_cannot_be_written_is_an_error() {
-    struct Wordless;
-    impl Serialize for Wordless {
+    struct Unserializable;
+    impl Serialize for Unserializable {
         fn serialize<S: serde::Serializer>(&self, _: S) -> Result<S::Ok, S::Error> {
             Err(serde::ser::Error::custom("no"))
         }
     }
     let scratch = Scratch::new();
     let journal = Journal::open(&scratch.path("log"), JournalOptions { max_bytes: 200, keep_files: 1 }).unwrap();
-    assert!(matches!(journal.append(&Wordless), Err(AppendError::NotJson(_))));
-    assert!(matches!(journal.append(&"x".repeat(200)), Err(AppendError::TooLarge { limit: 200 })));
+    assert!(matches!(journal.append(&Unserializable), Err(JournalAppendError::NotJson(_))));
+    assert!(matches!(journal.append(&"x".repeat(200)), Err(JournalAppendError::TooLarge { limit: 200 })));
     journal.append("fine").unwrap();
     fs::rename(scratch.path("log"), scratch.path("away")).unwrap();
     fs::create_dir(scratch.path("log")).unwrap();
-    assert!(matches!(journal.append("fine"), Err(AppendError::Io { .. })));
+    assert!(matches!(journal.append("fine"), Err(JournalAppendError::Io { .. })));
     fs::remove_dir(scratch.path("log")).unwrap();
     fs::rename(scratch.path("away"), scratch.path("log")).unwrap();
     journal.append("again").unwrap();

@@ -5,14 +5,14 @@ use std::io::{self, BufRead, BufReader, Read};
 use std::path::{Path, PathBuf};
 
 use super::PATIENCE;
-use super::files::Files;
+use super::files::JournalFiles;
 use super::head::Head;
 use super::line::{Link, Record};
 use crate::lock::{Held, LockError};
 
 /// Result of a successful verification.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Verified {
+pub struct JournalSummary {
     /// Number of entries.
     pub entries: u64,
     /// Sequence number of the first entry. Earlier entries were in files that have been removed.
@@ -71,7 +71,7 @@ pub enum Fault {
 
 /// An error of verifying a journal.
 #[derive(Debug, thiserror::Error)]
-pub enum VerifyError {
+pub enum JournalVerifyError {
     /// The journal is inconsistent.
     #[error(transparent)]
     Broken(#[from] Broken),
@@ -89,13 +89,13 @@ pub enum VerifyError {
 }
 
 /// Verifies every line of a journal, in all retained files. Writers are locked out only while the files are opened.
-pub fn verify(path: &Path) -> Result<Verified, VerifyError> {
-    let failed = |source| VerifyError::Io { path: path.to_owned(), source };
-    let files = Files::find(path).map_err(failed)?;
+pub fn verify(path: &Path) -> Result<JournalSummary, JournalVerifyError> {
+    let failed = |source| JournalVerifyError::Io { path: path.to_owned(), source };
+    let files = JournalFiles::find(path).map_err(failed)?;
     let head = files.read_head().map_err(failed)?;
     let parts = {
         let held = head.as_ref().map(|head| Held::take(head, &files.head_path(), PATIENCE));
-        let _held = held.transpose().map_err(VerifyError::Locked)?;
+        let _held = held.transpose().map_err(JournalVerifyError::Locked)?;
         Parts::open(&files, head.as_ref()).map_err(failed)?
     };
     if head.is_none() && parts.files.is_empty() {
@@ -122,7 +122,7 @@ struct Part {
 }
 
 impl Parts {
-    fn open(files: &Files, head: Option<&File>) -> io::Result<Self> {
+    fn open(files: &JournalFiles, head: Option<&File>) -> io::Result<Self> {
         let mut parts = Vec::new();
         for name in files.all()? {
             if let Some(file) = files.read(&name)? {
@@ -132,7 +132,7 @@ impl Parts {
         Ok(Self { head: head.map(Head::read).transpose()?.flatten(), files: parts })
     }
 
-    fn walk(&self) -> io::Result<Result<Verified, (Place, Fault)>> {
+    fn walk(&self) -> io::Result<Result<JournalSummary, (Place, Fault)>> {
         let mut walk = Walk::new(self.head.as_ref(), self.files.len());
         let mut line = Vec::new();
         for (file, part) in self.files.iter().enumerate() {
@@ -163,12 +163,12 @@ struct Walk<'a> {
     link: Option<Link>,
     here: Place,
     before: Place,
-    verified: Verified,
+    verified: JournalSummary,
 }
 
 impl<'a> Walk<'a> {
     fn new(head: Option<&'a Head>, files: usize) -> Self {
-        let verified = Verified { entries: 0, first: 0, files, torn: 0 };
+        let verified = JournalSummary { entries: 0, first: 0, files, torn: 0 };
         Self { head, link: None, here: Place::default(), before: Place::default(), verified }
     }
 
@@ -203,7 +203,7 @@ impl<'a> Walk<'a> {
         }
     }
 
-    fn end(self) -> Result<Verified, (Place, Fault)> {
+    fn end(self) -> Result<JournalSummary, (Place, Fault)> {
         let next = self.link.map_or(0, |link| link.seq);
         match self.head.map(|head| head.link.seq) {
             None if next == 0 => Ok(self.verified),

@@ -2,7 +2,7 @@
 
 /// A file name extension of a content type that programs open but do not execute.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Extension {
+pub enum SpillExtension {
     /// Any other content.
     Bin,
     /// Comma-separated values.
@@ -31,7 +31,7 @@ pub enum Extension {
     Webp,
 }
 
-impl Extension {
+impl SpillExtension {
     /// All extensions.
     pub const ALL: [Self; 13] = [
         Self::Bin,
@@ -49,7 +49,7 @@ impl Extension {
         Self::Webp,
     ];
 
-    /// Returns the extension for a media type claimed by a server. Unknown types map to [`Extension::Bin`].
+    /// Returns the extension for a media type claimed by a server. Unknown types map to [`SpillExtension::Bin`].
     pub fn of_media_type(media_type: &str) -> Self {
         let essence = media_type.split(';').next().unwrap_or_default().trim().to_ascii_lowercase();
         match essence.as_str() {
@@ -107,7 +107,7 @@ mod tests {
             ("../../x", "bin"),
             ("", "bin"),
         ] {
-            assert_eq!(Extension::of_media_type(media_type).as_str(), expected, "{media_type}");
+            assert_eq!(SpillExtension::of_media_type(media_type).as_str(), expected, "{media_type}");
         }
     }
 }

@@ -1,16 +1,16 @@
 //! The remaining quota of a spill directory.
 
-use super::{Cleaned, SpillError, SpillLimits};
+use super::{FileTotals, SpillError, SpillLimits};
 
 /// The remaining quota.
 pub(super) struct Room {
     total: u64,
     one: u64,
-    used: Cleaned,
+    used: FileTotals,
 }
 
 impl Room {
-    pub(super) fn of(limits: &SpillLimits, used: &Cleaned) -> Result<Self, SpillError> {
+    pub(super) fn of(limits: &SpillLimits, used: &FileTotals) -> Result<Self, SpillError> {
         let room = Self { total: limits.total_bytes, one: limits.one, used: *used };
         if used.files >= limits.files { Err(room.full()) } else { Ok(room) }
     }

@@ -24,7 +24,7 @@ fn a_spilled_file_is_private_and_named_by_us() {
     let scratch = Scratch::new();
     let spill = open(&scratch, SpillLimits::default());
     assert_eq!(fs::metadata(scratch.path("spill")).unwrap().mode() & 0o7777, 0o700);
-    for kind in Extension::ALL {
+    for kind in SpillExtension::ALL {
         let spilled = spill.write_pieces(kind, ["ab", "", "cd"]).unwrap();
         assert_eq!((fs::read(&spilled.path).unwrap(), spilled.bytes), (b"abcd".to_vec(), 4));
         assert_eq!(spilled.path.parent(), Some(scratch.path("spill").as_path()));
@@ -79,7 +79,7 @@ fn quotas_hold_to_the_byte() {
     ] {
         let scratch = Scratch::new();
         let spill = open(&scratch, limits);
-        let write = |count: usize| spill.write(Extension::Txt, &vec![b'x'; count][..]);
+        let write = |count: usize| spill.write(SpillExtension::Txt, &vec![b'x'; count][..]);
         before.iter().for_each(|&count| drop(write(count).unwrap()));
         let found = match write(bytes) {
             Ok(_) => "written",
@@ -98,7 +98,7 @@ fn what_is_old_makes_room_and_what_is_foreign_stays() {
     let scratch = Scratch::new();
     let day = Duration::from_secs(86_400);
     let spill = open(&scratch, SpillLimits { total_bytes: 4, age: 7 * day, ..SpillLimits::default() });
-    let spilled = spill.write(Extension::Txt, &b"1234"[..]).unwrap();
+    let spilled = spill.write(SpillExtension::Txt, &b"1234"[..]).unwrap();
     let foreign = [
         "notes.txt".to_owned(),
         "spill-12.txt".to_owned(),
@@ -114,15 +114,15 @@ fn what_is_old_makes_room_and_what_is_foreign_stays() {
     symlink(scratch.path("spill/notes.txt"), scratch.path("spill").join(format!("spill-{}.txt", "c".repeat(32))))
         .unwrap();
     let others = foreign.len() + 2;
-    assert_eq!(spill.clean().unwrap(), Cleaned::default());
-    assert!(matches!(spill.write(Extension::Txt, &b"x"[..]), Err(SpillError::Full { used: 4, files: 1, .. })));
+    assert_eq!(spill.clean().unwrap(), FileTotals::default());
+    assert!(matches!(spill.write(SpillExtension::Txt, &b"x"[..]), Err(SpillError::Full { used: 4, files: 1, .. })));
     age(&spilled.path, 6 * day);
-    assert_eq!(spill.clean().unwrap(), Cleaned::default());
+    assert_eq!(spill.clean().unwrap(), FileTotals::default());
     age(&spilled.path, 8 * day);
-    let next = spill.write(Extension::Txt, &b"5678"[..]).unwrap();
+    let next = spill.write(SpillExtension::Txt, &b"5678"[..]).unwrap();
     assert!(!spilled.path.exists());
     age(&next.path, 8 * day);
-    assert_eq!(spill.clean().unwrap(), Cleaned { files: 1, bytes: 4 });
+    assert_eq!(spill.clean().unwrap(), FileTotals { files: 1, bytes: 4 });
     assert_eq!(names(&scratch.path("spill")).len(), others);
 }
 
@@ -142,7 +142,7 @@ fn only_base64_is_decoded() {
         ("YWhv\u{1b}", None),
         ("Y", None),
     ] {
-        match spill.write_base64(Extension::Bin, text.as_bytes()) {
+        match spill.write_base64(SpillExtension::Bin, text.as_bytes()) {
             Ok(spilled) => assert_eq!(Some(fs::read_to_string(spilled.path).unwrap().as_str()), expected, "{text}"),
             Err(SpillError::NotBase64) => assert_eq!(None, expected, "{text}"),
             Err(error) => panic!("{text}: {error:?}"),
@@ -150,7 +150,7 @@ fn only_base64_is_decoded() {
     }
     let written = names(&scratch.path("spill")).len();
     let late = format!("{}!", "QUJD".repeat(CHUNK));
-    assert!(matches!(spill.write_base64(Extension::Bin, late.as_bytes()), Err(SpillError::NotBase64)));
+    assert!(matches!(spill.write_base64(SpillExtension::Bin, late.as_bytes()), Err(SpillError::NotBase64)));
     assert_eq!(names(&scratch.path("spill")).len(), written);
 }
 
@@ -174,7 +174,7 @@ fn what_is_spilled_stays_in_the_directory_that_was_opened() {
             }
             swaps
         });
-        let written = (0..300).try_for_each(|_| spill.write(Extension::Txt, &b"x"[..]).map(drop));
+        let written = (0..300).try_for_each(|_| spill.write(SpillExtension::Txt, &b"x"[..]).map(drop));
         done.store(true, Ordering::Relaxed);
         written.unwrap();
         swapper.join().unwrap()
@@ -193,7 +193,7 @@ proptest! {
         let spill = open(&scratch, SpillLimits::default());
         let whole = pieces.concat();
         let encoded = base64::engine::general_purpose::STANDARD.encode(&whole);
-        for spilled in [spill.write_pieces(Extension::Bin, &pieces), spill.write_base64(Extension::Bin, encoded.as_bytes())] {
+        for spilled in [spill.write_pieces(SpillExtension::Bin, &pieces), spill.write_base64(SpillExtension::Bin, encoded.as_bytes())] {
             let spilled = spilled.unwrap();
             prop_assert_eq!(spilled.bytes, whole.len() as u64);
             prop_assert_eq!(fs::read(spilled.path).unwrap(), whole.clone());

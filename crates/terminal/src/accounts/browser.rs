@@ -3,21 +3,22 @@
 use std::sync::Arc;
 
 use wharf_auth::{
-    AuthSettings, DevicePage, Lines, Loopback, Open, Page, Pasted, Visit, VisitError, Visitor, browser_argument,
+    AuthSettings, DeviceCodePage, Lines, Loopback, Open, Page, PastedUrlBrowser, Visit, VisitError, Visitor,
+    browser_argument,
 };
 use wharf_net::Pending;
 use wharf_spec::Untrusted;
 
 use crate::configured::of_project;
 use crate::console::Console;
-use crate::question::{self, Login, OPEN, Opener};
+use crate::question::{self, Login, OPEN, UrlOpener};
 use crate::servers::shown_word;
 use crate::session::Session;
 use crate::style::{HEADING, NAME, QUIET, paint};
 
 /// Presentation of a login page.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Showing {
+pub enum LoginPageMode {
     /// Open a browser after confirmation, or print the URL without a terminal.
     Asking,
     /// Open a browser immediately.
@@ -31,28 +32,33 @@ pub enum Showing {
 }
 
 /// Creates a visitor that takes the user to login pages and waits for at most `--timeout`.
-pub fn visitor(session: &Session, settings: &AuthSettings, showing: Showing) -> Arc<dyn Visitor> {
+pub fn visitor(session: &Session, settings: &AuthSettings, showing: LoginPageMode) -> Arc<dyn Visitor> {
     visitors(session, showing)(settings)
 }
 
 /// Returns a factory that creates such a visitor for the login settings of each server.
-pub fn visitors(session: &Session, showing: Showing) -> impl Fn(&AuthSettings) -> Arc<dyn Visitor> + Clone + use<> {
+pub fn visitors(
+    session: &Session,
+    showing: LoginPageMode,
+) -> impl Fn(&AuthSettings) -> Arc<dyn Visitor> + Clone + use<> {
     let (console, patience) = (session.console.clone(), session.timeout());
-    let browser = Arc::new(Browser { console: console.clone(), opener: Opener::of(&session.surroundings), showing });
+    let browser = Arc::new(Browser { console: console.clone(), opener: UrlOpener::of(&session.surroundings), showing });
     move |settings| {
         let mut loopback = Loopback::new(settings, browser.clone());
         loopback.patience = patience.unwrap_or(loopback.patience);
         match showing {
-            Showing::Asking | Showing::AtOnce | Showing::Agreed => Arc::new(loopback),
-            Showing::Address => Arc::new(Pasted { loopback, lines: Arc::new(Terminal(console.clone())) }),
-            Showing::Code => Arc::new(OnAnotherDevice(loopback)),
+            LoginPageMode::Asking | LoginPageMode::AtOnce | LoginPageMode::Agreed => Arc::new(loopback),
+            LoginPageMode::Address => {
+                Arc::new(PastedUrlBrowser { loopback, lines: Arc::new(Terminal(console.clone())) })
+            }
+            LoginPageMode::Code => Arc::new(DeviceCodeVisitor(loopback)),
         }
     }
 }
 
-struct OnAnotherDevice(Loopback);
+struct DeviceCodeVisitor(Loopback);
 
-impl Visitor for OnAnotherDevice {
+impl Visitor for DeviceCodeVisitor {
     fn prepare(&self) -> Pending<Result<Box<dyn Visit>, VisitError>> {
         self.0.prepare()
     }
@@ -65,8 +71,8 @@ impl Visitor for OnAnotherDevice {
 #[derive(Clone)]
 struct Browser {
     console: Arc<Console>,
-    opener: Opener,
-    showing: Showing,
+    opener: UrlOpener,
+    showing: LoginPageMode,
 }
 
 impl Open for Browser {
@@ -75,7 +81,7 @@ impl Open for Browser {
         Box::pin(async move { browser.show(&page).await })
     }
 
-    fn show_code(&self, page: &DevicePage) -> Result<(), VisitError> {
+    fn show_code(&self, page: &DeviceCodePage) -> Result<(), VisitError> {
         let url = browser_argument(&page.url)?;
         let complete = page.complete_url.as_deref().map(browser_argument).transpose()?;
         let server = asking(&page.server);
@@ -96,12 +102,12 @@ impl Browser {
     async fn show(&self, page: &Page) -> Result<(), VisitError> {
         let url = browser_argument(&page.url)?;
         let opens = match self.showing {
-            Showing::Agreed => true,
-            Showing::AtOnce => {
+            LoginPageMode::Agreed => true,
+            LoginPageMode::AtOnce => {
                 self.console.say(told(page, &url));
                 true
             }
-            Showing::Asking if question::is_somebody_there() => {
+            LoginPageMode::Asking if question::is_somebody_there() => {
                 if !question::confirm(&self.console, &told(page, &url), OPEN).await {
                     return Err(VisitError::Declined);
                 }
@@ -116,8 +122,8 @@ impl Browser {
             self.start(&url);
         }
         match self.showing {
-            Showing::Address => {}
-            Showing::Agreed => self.console.say(paint(QUIET, "Waiting for you to come back from there.")),
+            LoginPageMode::Address => {}
+            LoginPageMode::Agreed => self.console.say(paint(QUIET, "Waiting for you to come back from there.")),
             _ => self.console.say(paint(QUIET, "Waiting for you to come back from there; Ctrl-C gives up.")),
         }
         Ok(())

@@ -5,12 +5,12 @@ use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use wharf_auth::{
-    AccountKey, FileVault, Kept, Keyring, KeyringError, KeyringVault, TokenStore, Vault, VaultError, open_vault,
+    AccountKey, FileVault, Kept, Keyring, KeyringError, KeyringVault, Vault, VaultChoice, VaultError, open_vault,
 };
 use wharf_config::SecretError;
 use wharf_spec::{Secret, Surroundings};
 
-use crate::configured::Configuration;
+use crate::configured::ConfigContext;
 
 /// Display name of the keyring.
 const KEYRING: &str = "the system's keyring";
@@ -19,7 +19,7 @@ const KEYRING: &str = "the system's keyring";
 /// private file records which logins are in the keyring.
 pub struct LazyVault {
     path: PathBuf,
-    configuration: Arc<Configuration>,
+    configuration: Arc<ConfigContext>,
     reading: OnceLock<Arc<dyn Vault>>,
     opened: OnceLock<Result<Arc<dyn Vault>, VaultError>>,
 }
@@ -33,7 +33,7 @@ pub struct Place {
 }
 
 impl LazyVault {
-    pub fn new(path: PathBuf, configuration: Arc<Configuration>) -> Self {
+    pub fn new(path: PathBuf, configuration: Arc<ConfigContext>) -> Self {
         Self { path, configuration, reading: OnceLock::new(), opened: OnceLock::new() }
     }
 
@@ -51,7 +51,7 @@ impl LazyVault {
     /// Returns the reason why logins cannot be stored where `tokenStore` says, if that is known without testing the
     /// keyring.
     pub fn trouble(&self) -> Option<VaultError> {
-        let is_missing = self.choice() == TokenStore::Keyring && self.keyring().is_none();
+        let is_missing = self.choice() == VaultChoice::Keyring && self.keyring().is_none();
         is_missing.then(|| KeyringError("there is none".to_owned()).into())
     }
 
@@ -73,18 +73,18 @@ impl LazyVault {
             return opened;
         }
         self.reading.get_or_init(|| match (self.choice(), self.keyring()) {
-            (TokenStore::File, _) | (_, None) => Arc::new(FileVault::new(&self.path)),
+            (VaultChoice::File, _) | (_, None) => Arc::new(FileVault::new(&self.path)),
             (_, Some(keyring)) => Arc::new(KeyringVault::new(keyring, &self.path)),
         })
     }
 
     /// Returns the `tokenStore` setting. An unreadable configuration means `auto`.
-    fn choice(&self) -> TokenStore {
+    fn choice(&self) -> VaultChoice {
         let config = self.configuration.config().ok();
         match config.and_then(|config| config.settings.token_store.as_deref()) {
-            Some("file") => TokenStore::File,
-            Some("keyring") => TokenStore::Keyring,
-            _ => TokenStore::Auto,
+            Some("file") => VaultChoice::File,
+            Some("keyring") => VaultChoice::Keyring,
+            _ => VaultChoice::Auto,
         }
     }
 

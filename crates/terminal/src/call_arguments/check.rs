@@ -1,6 +1,6 @@
 //! Collects all problems of a call's arguments, to report them together.
 
-use wharf_wire::Raw;
+use wharf_wire::RawJson;
 
 use super::{Given, Schema, Value};
 use crate::failure::Failure;
@@ -29,7 +29,7 @@ impl<'a> Check<'a> {
     }
 
     /// Returns the value to send for an argument, or `None` if it is invalid.
-    pub fn argument(&mut self, given: Given) -> Option<Raw> {
+    pub fn argument(&mut self, given: Given) -> Option<RawJson> {
         let Given { name, value } = given;
         self.name(&name);
         let value = match value {
@@ -45,7 +45,7 @@ impl<'a> Check<'a> {
     }
 
     /// Checks a value against the schema, or records the type that was expected.
-    fn judged(&mut self, name: &str, said: &str, value: Result<Raw, String>) -> Option<Raw> {
+    fn judged(&mut self, name: &str, said: &str, value: Result<RawJson, String>) -> Option<RawJson> {
         let wanted = match value {
             Ok(json) => match self.schema.and_then(|schema| schema.misfit(name, &json)) {
                 None => return Some(json),

@@ -130,7 +130,7 @@ fn sample_value(schema: &Schema, name: &str) -> Value {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use wharf_wire::{Bounds, Raw, View as _};
+    use wharf_wire::{JsonLimits, RawJson, View as _};
 
     #[test]
     fn everything_a_caller_needs_is_shown() {
@@ -139,7 +139,7 @@ mod tests {
             "all":{"type":"boolean","description":"Of all branches.","default":false},
             "count":{"type":"integer","minimum":2,"maximum":9},
             "order":{"enum":["new first","old"]},"repo":{"type":"string","description":"Which."}}}}"#;
-        let tool = ToolDefinition::view(Raw::parse(definition).unwrap(), &Bounds::default()).unwrap();
+        let tool = ToolDefinition::view(RawJson::parse(definition).unwrap(), &JsonLimits::default()).unwrap();
         let help = Help { line: "wharf call git log", tool: &tool }.text();
         let expected = "Lo\\u{1b}g\nShows\\u{202e} commits.\nMany.\n\nUsage: wharf call git log [ARGUMENT]...\n
 Arguments:\n  count  (integer, required, at least 2, at most 9)\n  repo  (string, required)  Which.

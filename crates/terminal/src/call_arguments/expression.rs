@@ -1,6 +1,6 @@
 //! Parses the inside of a call expression such as `tool(a: 1, b: "x")`.
 
-use wharf_wire::Raw;
+use wharf_wire::RawJson;
 
 use super::{Given, Value};
 use crate::failure::Failure;
@@ -51,7 +51,7 @@ fn value(text: &str) -> Option<Value> {
     if let Some(quoted) = text.strip_prefix('\'').and_then(|text| text.strip_suffix('\'')) {
         return Some(Value::Text(quoted.replace("\\'", "'").replace("\\\\", "\\")));
     }
-    match Raw::parse(text.to_owned()) {
+    match RawJson::parse(text.to_owned()) {
         Ok(json) => Some(Value::Member(json)),
         Err(_) if text.is_empty() || text.starts_with(['"', '[', '{']) => None,
         Err(_) => Some(Value::Text(text.to_owned())),

@@ -3,9 +3,9 @@
 //! This is not a validator. Unsupported constructs are ignored and left to the server.
 
 use serde_json::{Map, Value};
-use wharf_wire::{Bounds, Raw};
+use wharf_wire::{JsonLimits, RawJson};
 
-use super::types::{Types, type_of};
+use super::types::{AllowedTypes, type_of};
 
 /// Maximum number of references to follow.
 const MOST_STEPS: usize = 8;
@@ -15,8 +15,8 @@ pub struct Schema(Value);
 
 impl Schema {
     /// Decodes a schema. An invalid schema becomes an empty one.
-    pub fn read(raw: &Raw) -> Self {
-        Self(raw.decode(&Bounds::default()).unwrap_or_default())
+    pub fn read(raw: &RawJson) -> Self {
+        Self(raw.decode(&JsonLimits::default()).unwrap_or_default())
     }
 
     fn properties(&self) -> Option<&Map<String, Value>> {
@@ -72,8 +72,8 @@ impl Schema {
     }
 
     /// Returns the types that an argument may have. Empty if unknown.
-    pub fn types_of(&self, name: &str) -> Types {
-        let mut types = Types::default();
+    pub fn types_of(&self, name: &str) -> AllowedTypes {
+        let mut types = AllowedTypes::default();
         if let Some(property) = self.properties().and_then(|properties| properties.get(name)) {
             self.collect(property, &mut types, MOST_STEPS);
         }
@@ -98,12 +98,12 @@ impl Schema {
     }
 
     /// Returns a description of the expected value if a value does not match. Checks only simple constraints.
-    pub fn misfit(&self, name: &str, value: &Raw) -> Option<String> {
+    pub fn misfit(&self, name: &str, value: &RawJson) -> Option<String> {
         let types = self.types_of(name);
         if !types.0.is_empty() && !types.fits(value) {
             return Some(types.wanted());
         }
-        let known: Value = value.decode(&Bounds::default()).ok()?;
+        let known: Value = value.decode(&JsonLimits::default()).ok()?;
         if let Some(allowed) = self.says(name, "enum").and_then(Value::as_array).filter(|all| !all.contains(&known)) {
             return Some(format!("one of {}", listed(allowed)));
         }
@@ -121,7 +121,7 @@ impl Schema {
         broken.into_iter().find_map(|(word, bound)| Some(format!("{word} {}", bound?)))
     }
 
-    fn collect(&self, schema: &Value, types: &mut Types, steps: usize) {
+    fn collect(&self, schema: &Value, types: &mut AllowedTypes, steps: usize) {
         if steps == 0 {
             return;
         }
@@ -136,7 +136,7 @@ impl Schema {
         let listed = |key: &str| schema.get(key).and_then(Value::as_array).into_iter().flatten();
         listed("enum").chain(schema.get("const")).for_each(|value| types.add(type_of(value)));
         for part in listed("anyOf").chain(listed("oneOf")).chain(listed("allOf")) {
-            let mut of_part = Types::default();
+            let mut of_part = AllowedTypes::default();
             self.collect(part, &mut of_part, steps - 1);
             of_part.0.iter().for_each(|name| types.add(name));
         }

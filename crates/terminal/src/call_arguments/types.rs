@@ -1,13 +1,13 @@
 //! The types that a schema allows, and parsing text as one of them.
 
 use serde_json::Value;
-use wharf_wire::Raw;
+use wharf_wire::RawJson;
 
 /// Names of JSON Schema types.
 #[derive(Debug, Default)]
-pub struct Types(pub(super) Vec<String>);
+pub struct AllowedTypes(pub(super) Vec<String>);
 
-impl Types {
+impl AllowedTypes {
     pub(super) fn add(&mut self, name: &str) {
         if !self.0.iter().any(|known| known == name) {
             self.0.push(name.to_owned());
@@ -23,15 +23,15 @@ impl Types {
     /// # Errors
     ///
     /// Returns a description of the expected types.
-    pub fn read(&self, text: &str) -> Result<Raw, String> {
+    pub fn read(&self, text: &str) -> Result<RawJson, String> {
         if self.0.is_empty() || self.allows("string") {
-            return Raw::of(text).map_err(|error| error.to_string());
+            return RawJson::of(text).map_err(|error| error.to_string());
         }
-        let parsed = Raw::parse(text.trim().to_owned()).ok();
+        let parsed = RawJson::parse(text.trim().to_owned()).ok();
         parsed.filter(|json| self.fits(json)).ok_or_else(|| self.wanted())
     }
 
-    pub(super) fn fits(&self, json: &Raw) -> bool {
+    pub(super) fn fits(&self, json: &RawJson) -> bool {
         match json.as_bytes().first() {
             Some(b'{') => self.allows("object"),
             Some(b'[') => self.allows("array"),

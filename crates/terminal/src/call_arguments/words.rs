@@ -137,7 +137,7 @@ fn valueless(name: &str) -> Failure {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use wharf_wire::Raw;
+    use wharf_wire::RawJson;
 
     const SCHEMA: &str = r#"{"type":"object","properties":{"text":{"type":"string"},"all":{"type":"boolean"},
         "maxItems":{"type":"integer"},"a:b":{},"either":{"type":["boolean","string"]}}}"#;
@@ -145,7 +145,7 @@ mod tests {
     #[track_caller]
     fn check(line: &str, expected: Result<&[(&str, &str)], &str>) {
         let words: Vec<String> = line.split(' ').map(str::to_owned).collect();
-        let schema = Schema::read(&Raw::parse(SCHEMA).unwrap());
+        let schema = Schema::read(&RawJson::parse(SCHEMA).unwrap());
         let settled =
             Typed::read(None, &words, Path::new("/")).and_then(|typed| typed.settle(Some(&schema), Path::new("/")));
         let shown = |given: &Given| match &given.value {

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::sync::mpsc::{Receiver, Sender, channel};
 
 use tokio::sync::oneshot;
-use wharf_agent::{SavedConversation, SavedError, Turn};
+use wharf_agent::{SavedConversation, SavedConversationError, Turn};
 
 use crate::console::Console;
 
@@ -53,7 +53,7 @@ impl Keeper {
 
 fn write(mut saved: SavedConversation, kept: &Receiver<Kept>, console: &Console) {
     while let Ok(Kept { turn, servers }) = kept.recv() {
-        let written: Result<(), SavedError> = saved.append(&turn).and_then(|()| saved.servers(&servers));
+        let written: Result<(), SavedConversationError> = saved.append(&turn).and_then(|()| saved.servers(&servers));
         if let Err(error) = written {
             return console.warn(format_args!("the conversation is not saved any more: {error}"));
         }

@@ -12,8 +12,8 @@ use std::time::SystemTime;
 
 use wharf::{Host, ServerStatus, State};
 use wharf_agent::{
-    Agent, Block, Conversation, Instructions, Run, RunEvent, SavedConversation, SavedError, SubAgent, Surrounding,
-    system_prompt,
+    Agent, AgentEnvironment, Block, Conversation, Instructions, Run, RunEvent, SavedConversation,
+    SavedConversationError, SubAgent, system_prompt,
 };
 
 use crate::clock::timestamp;
@@ -37,7 +37,7 @@ pub struct Chat<'a> {
 }
 
 /// A resumed conversation.
-pub struct GoingOn {
+pub struct ResumedConversation {
     pub id: String,
     pub turns: usize,
     /// Servers in use when it was saved.
@@ -126,19 +126,19 @@ impl<'a> Chat<'a> {
     }
 
     /// Resumes a conversation by id, or the most recent one.
-    pub async fn resume(&mut self, id: Option<String>) -> Result<GoingOn, Failure> {
+    pub async fn resume(&mut self, id: Option<String>) -> Result<ResumedConversation, Failure> {
         let directory = directory(self.session).ok_or_else(|| Failure::usage("there is no place for conversations"))?;
         let read = move || SavedConversation::resume(&directory, id.as_deref());
         let resumed = tokio::task::spawn_blocking(read).await.map_err(Failure::other)?;
         let resumed = resumed.map_err(|error| match error {
-            SavedError::Busy(id) if Some(id.as_str()) == self.id() => {
+            SavedConversationError::Busy(id) if Some(id.as_str()) == self.id() => {
                 Failure::usage("that is the conversation you are in")
             }
             error => Failure::usage(error),
         })?;
         // Only now: if the other conversation cannot be read, the current one continues.
         self.leave().await;
-        let going = GoingOn {
+        let going = ResumedConversation {
             id: resumed.saved.id().to_owned(),
             turns: resumed.conversation.turns.len(),
             servers: resumed.servers,
@@ -200,7 +200,7 @@ impl<'a> Chat<'a> {
     fn system(&self) -> String {
         let around = &self.session.surroundings;
         let day = timestamp(SystemTime::now()).chars().take(10).collect();
-        let surrounding = Surrounding { directory: shown_path(&around.cwd, around), day };
+        let surrounding = AgentEnvironment { directory: shown_path(&around.cwd, around), day };
         system_prompt(&surrounding, &self.instructions())
     }
 

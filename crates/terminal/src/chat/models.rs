@@ -11,7 +11,7 @@ use std::sync::Arc;
 
 use tokio::sync::oneshot;
 use url::Url;
-use wharf_agent::{AgentLimits, Effort, Format, Model, Provider};
+use wharf_agent::{AgentLimits, Format, Model, Provider, ReasoningEffort};
 use wharf_config::{
     Config, KNOWN_PROVIDERS, KnownProvider, Problem, ProviderEffort, ProviderFormat, ProviderSettings,
     ResolvedProvider, Resolving,
@@ -19,7 +19,7 @@ use wharf_config::{
 use wharf_net::{Net, NetOptions};
 use wharf_spec::Secret;
 
-use crate::configured::{Configuration, broken};
+use crate::configured::{ConfigContext, broken};
 use crate::failure::Failure;
 use crate::session::Session;
 
@@ -30,7 +30,7 @@ const MAX_TOKENS: u32 = 8_192;
 
 /// The models available from the settings and the environment.
 pub struct Models {
-    configuration: Arc<Configuration>,
+    configuration: Arc<ConfigContext>,
     config: Arc<Config>,
 }
 
@@ -41,7 +41,7 @@ pub struct Chosen {
     pub name: String,
     pub model: Model,
     pub limits: AgentLimits,
-    pub effort: Option<Effort>,
+    pub effort: Option<ReasoningEffort>,
 }
 
 /// A provider: its built-in defaults and its settings.
@@ -189,7 +189,7 @@ impl Models {
                 let found = store.lookup(name).map_err(|error| error.to_string())?;
                 Ok(found.value.reveal().to_owned())
             };
-            let Configuration { around, places, .. } = &*configuration;
+            let ConfigContext { around, places, .. } = &*configuration;
             let with = Resolving { around, settings: &config.settings, secrets: &secrets, places };
             // The receiver may have been dropped.
             let _ = done.send(settings.resolve(&with));
@@ -303,10 +303,10 @@ fn context(source: Source<'_>, settings: Option<&ProviderSettings>) -> u64 {
     written.or_else(known).unwrap_or(AgentLimits::default().context)
 }
 
-fn effort(effort: ProviderEffort) -> Effort {
+fn effort(effort: ProviderEffort) -> ReasoningEffort {
     match effort {
-        ProviderEffort::Low => Effort::Low,
-        ProviderEffort::Medium => Effort::Medium,
-        ProviderEffort::High => Effort::High,
+        ProviderEffort::Low => ReasoningEffort::Low,
+        ProviderEffort::Medium => ReasoningEffort::Medium,
+        ProviderEffort::High => ReasoningEffort::High,
     }
 }

@@ -7,7 +7,7 @@ use wharf::tools::{Found, Registry};
 use wharf_spec::Shown;
 
 /// A tool's display name. Formats as escaped `server.tool`.
-pub struct ToolName<'a> {
+pub struct ToolDisplayName<'a> {
     /// The tool's name in the registry.
     pub alias: &'a str,
     /// The tool's server, or `None` for a built-in tool.
@@ -16,7 +16,7 @@ pub struct ToolName<'a> {
     pub name: Option<Arc<str>>,
 }
 
-impl<'a> ToolName<'a> {
+impl<'a> ToolDisplayName<'a> {
     /// Looks up a tool in a registry by its alias.
     pub fn of(registry: &Registry, alias: &'a str) -> Self {
         let snapshot = registry.snapshot();
@@ -29,7 +29,7 @@ impl<'a> ToolName<'a> {
     }
 }
 
-impl fmt::Display for ToolName<'_> {
+impl fmt::Display for ToolDisplayName<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match (&self.server, &self.name) {
             (Some(server), Some(name)) => write!(f, "{}.{}", Shown::line(server, 64), Shown::line(name, 100)),

@@ -23,7 +23,7 @@ use crate::failure::Failure;
 use crate::session::Session;
 use message::Fault;
 pub use remote::{Answered, Remote};
-use sockets::Socket;
+use sockets::SocketFile;
 
 /// Maximum requests queued for the owner of the host. Further ones wait in their connections.
 const MOST_WAITING: usize = 8;
@@ -31,7 +31,7 @@ const MOST_WAITING: usize = 8;
 /// The control socket of a long-running host. Dropping it removes the socket; pending replies are still flushed.
 pub struct Control {
     orders: mpsc::Receiver<Order>,
-    _socket: Socket,
+    _socket: SocketFile,
 }
 
 /// A request from another process.
@@ -78,7 +78,7 @@ impl Control {
     /// Opens a socket in a directory and returns the future that serves it. The future completes once the socket is
     /// closed and the last reply is sent.
     fn open_in(directory: &Path, hello: Hello) -> std::io::Result<(Self, impl Future<Output = ()> + use<>)> {
-        let (socket, listener) = Socket::bind(directory, hello.pid)?;
+        let (socket, listener) = SocketFile::bind(directory, hello.pid)?;
         let (sender, orders) = mpsc::channel(MOST_WAITING);
         Ok((Self { orders, _socket: socket }, serving::attend(listener, Arc::new(hello), sender)))
     }

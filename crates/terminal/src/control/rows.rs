@@ -10,7 +10,7 @@ use wharf_wire::Implementation;
 
 use crate::clock::time_of;
 use crate::failure::{Failure, Kind, Report};
-use crate::fleet::Fleet;
+use crate::fleet::ManagedHost;
 use crate::status::gathered::{Counts, Row};
 use crate::status::show::{document, item};
 
@@ -43,12 +43,12 @@ const KINDS: [Kind; 12] = [
 ];
 
 /// Result of `mcp.list`: the document of `wharf status --json`.
-pub fn list(fleet: &Fleet<'_>) -> Result<Value, Failure> {
+pub fn list(fleet: &ManagedHost<'_>) -> Result<Value, Failure> {
     serde_json::to_value(document(&fleet.rows())).map_err(Failure::other)
 }
 
 /// Result of `mcp.get`: the item of `wharf status --json` plus further details of the server.
-pub fn one(fleet: &Fleet<'_>, id: &str) -> Result<Value, Failure> {
+pub fn one(fleet: &ManagedHost<'_>, id: &str) -> Result<Value, Failure> {
     let rows = fleet.rows();
     let row = rows.iter().find(|row| row.id == id);
     let row = row.ok_or_else(|| Failure::usage(format_args!("there is no server `{id}`")))?;

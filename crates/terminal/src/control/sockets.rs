@@ -15,7 +15,7 @@ use wharf_spec::Surroundings;
 const ENDING: &str = "sock";
 
 /// The socket file of this process, removed on drop.
-pub struct Socket(PathBuf);
+pub struct SocketFile(PathBuf);
 
 /// Returns the directory for sockets: `XDG_RUNTIME_DIR/wharf` if the runtime directory is owned by the user and not
 /// writable by others, else `run` in the state directory.
@@ -35,7 +35,7 @@ pub fn own_user() -> u32 {
     rustix::process::geteuid().as_raw()
 }
 
-impl Socket {
+impl SocketFile {
     /// Binds a socket named after this process and removes stale ones.
     pub fn bind(directory: &Path, pid: u32) -> io::Result<(Self, UnixListener)> {
         DirBuilder::new().recursive(true).mode(0o700).create(directory)?;
@@ -56,7 +56,7 @@ impl Socket {
     }
 }
 
-impl Drop for Socket {
+impl Drop for SocketFile {
     fn drop(&mut self) {
         let _ = std::fs::remove_file(&self.0);
     }

@@ -15,11 +15,11 @@ fn hello(pid: u32, directory: &str) -> Hello {
 }
 
 /// A temporary socket directory with helpers to open and find sockets.
-struct Quay {
+struct SocketFixture {
     directory: tempfile::TempDir,
 }
 
-impl Quay {
+impl SocketFixture {
     fn new() -> Self {
         Self { directory: tempfile::tempdir().unwrap() }
     }
@@ -54,7 +54,7 @@ impl Quay {
 
 #[tokio::test]
 async fn a_request_goes_to_who_holds_the_host_and_its_answer_comes_back() {
-    let quay = Quay::new();
+    let quay = SocketFixture::new();
     let mut control = quay.open(7, "/here");
     let mut remote = quay.find("/here").await.unwrap();
     assert_eq!(remote.pid, 7);
@@ -84,7 +84,7 @@ async fn a_request_goes_to_who_holds_the_host_and_its_answer_comes_back() {
 /// Cancelling a run may end the program before the reply is sent.
 #[tokio::test]
 async fn who_was_answered_hears_it_though_the_socket_is_gone() {
-    let quay = Quay::new();
+    let quay = SocketFixture::new();
     let (mut control, serving) = Control::open_in(&quay.path(), hello(7, "/here")).unwrap();
     let serving = tokio::spawn(serving);
     let mut remote = quay.find("/here").await.unwrap();
@@ -99,7 +99,7 @@ async fn who_was_answered_hears_it_though_the_socket_is_gone() {
 
 #[tokio::test]
 async fn nobody_but_the_user_can_get_at_it_and_it_is_gone_with_its_host() {
-    let quay = Quay::new();
+    let quay = SocketFixture::new();
     let control = quay.open(7, "/here");
     let mode = |path: PathBuf| std::fs::metadata(path).unwrap().mode() & 0o777;
     assert_eq!((mode(quay.path()), mode(quay.path().join("7.sock"))), (0o700, 0o600));
@@ -113,7 +113,7 @@ async fn nobody_but_the_user_can_get_at_it_and_it_is_gone_with_its_host() {
 
 #[tokio::test]
 async fn the_newest_of_the_same_directory_is_found_and_no_other() {
-    let quay = Quay::new();
+    let quay = SocketFixture::new();
     let _elsewhere = quay.open(1, "/elsewhere");
     assert!(quay.find("/here").await.is_none());
     let _older = quay.open(2, "/here");
@@ -128,7 +128,7 @@ async fn the_newest_of_the_same_directory_is_found_and_no_other() {
 
 #[tokio::test]
 async fn what_was_left_behind_is_removed() {
-    let quay = Quay::new();
+    let quay = SocketFixture::new();
     let control = quay.open(7, "/here");
     // Bound and closed without removal, as after a SIGKILL.
     drop(std::os::unix::net::UnixListener::bind(quay.path().join("8.sock")).unwrap());
@@ -144,7 +144,7 @@ async fn what_was_left_behind_is_removed() {
 }
 
 /// Sends bytes and returns the error code of the response, or `None` without a response.
-async fn refused(quay: &Quay, bytes: Vec<u8>) -> Option<i64> {
+async fn refused(quay: &SocketFixture, bytes: Vec<u8>) -> Option<i64> {
     let mut lines = Lines::new(UnixStream::connect(quay.path().join("7.sock")).await.unwrap());
     // The server may stop reading early.
     let _ = lines.send(bytes).await;
@@ -154,7 +154,7 @@ async fn refused(quay: &Quay, bytes: Vec<u8>) -> Option<i64> {
 
 #[tokio::test]
 async fn what_is_no_request_is_refused() {
-    let quay = Quay::new();
+    let quay = SocketFixture::new();
     let _control = quay.open(7, "/here");
     for (text, expected) in [
         ("nonsense \u{1b}[31m", -32700),
@@ -175,7 +175,7 @@ async fn what_is_no_request_is_refused() {
 
 #[tokio::test]
 async fn many_can_ask_at_once() {
-    let quay = Quay::new();
+    let quay = SocketFixture::new();
     let mut control = quay.open(7, "/here");
     let mut callers = JoinSet::new();
     for _ in 0..20 {

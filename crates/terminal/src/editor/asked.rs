@@ -3,7 +3,7 @@
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use super::{Began, Echo, Field};
+use super::{Echo, Field, LineStart};
 
 /// Shared prompt state. Clones share the same state.
 #[derive(Clone, Default)]
@@ -43,8 +43,8 @@ struct Begun {
 
 /// An entered line.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Entered {
-    pub began: Began,
+pub struct EnteredLine {
+    pub began: LineStart,
     pub fate: Fate,
 }
 
@@ -117,18 +117,18 @@ impl Asked {
     }
 
     /// Ends the current line and starts the next one.
-    pub fn enter(&self) -> Entered {
+    pub fn enter(&self) -> EnteredLine {
         let mut table = self.lock();
         let now = table.begin();
         let begun = table.begun.take().unwrap_or(now);
-        let began = if begun.number == table.number { Began::After } else { Began::Before };
+        let began = if begun.number == table.number { LineStart::After } else { LineStart::Before };
         let fate = match (began, begun.is_answer, &table.field) {
-            (Began::Before, true, _) => Fate::ThrownAway,
+            (LineStart::Before, true, _) => Fate::ThrownAway,
             (_, _, None) => Fate::Remembered,
-            (Began::Before, _, Some(field)) if field.echo == Echo::Shown => Fate::Remembered,
+            (LineStart::Before, _, Some(field)) if field.echo == Echo::Shown => Fate::Remembered,
             _ => Fate::Forgotten,
         };
-        Entered { began, fate }
+        EnteredLine { began, fate }
     }
 
     fn lock(&self) -> MutexGuard<'_, Table> {
@@ -162,7 +162,7 @@ mod tests {
     use Do::{Ask, See, Type, Withdraw};
 
     #[track_caller]
-    fn check(steps: &[Do], began: Began, fate: Fate) {
+    fn check(steps: &[Do], began: LineStart, fate: Fate) {
         let asked = Asked::default();
         for step in steps {
             match step {
@@ -172,14 +172,14 @@ mod tests {
                 Type(line) => asked.change(line),
             }
         }
-        assert_eq!(asked.enter(), Entered { began, fate });
+        assert_eq!(asked.enter(), EnteredLine { began, fate });
     }
 
     #[test]
     fn an_answer_is_what_was_begun_after_the_question_was_seen() {
-        use Began::{After, Before};
         use Echo::{Hidden, Shown};
         use Fate::{Forgotten, Remembered, ThrownAway};
+        use LineStart::{After, Before};
         check(&[See, Type("a")], After, Remembered);
         check(&[See, Type("a"), Withdraw], After, Remembered);
         check(&[See, Ask(Shown), See, Type("y")], After, Forgotten);

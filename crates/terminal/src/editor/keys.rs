@@ -20,9 +20,9 @@ pub enum Ending {
 
 /// The pressed ending, if any. Clones share the same state.
 #[derive(Clone, Default)]
-pub struct Pressed(Arc<Mutex<Option<Ending>>>);
+pub struct PressedEnding(Arc<Mutex<Option<Ending>>>);
 
-impl Pressed {
+impl PressedEnding {
     pub fn peek(&self) -> Option<Ending> {
         *self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -39,7 +39,7 @@ impl Pressed {
 }
 
 /// Installs the key bindings.
-pub fn bind<H: Helper>(editor: &mut Editor<H, MemHistory>, asked: &Asked, pressed: &Pressed) {
+pub fn bind<H: Helper>(editor: &mut Editor<H, MemHistory>, asked: &Asked, pressed: &PressedEnding) {
     let ends = |on: KeyEvent, ending| (on, Box::new(End { pressed: pressed.clone(), ending }));
     for (key, handler) in [ends(KeyEvent::ctrl('C'), Ending::Interrupt), ends(KeyEvent::ctrl('D'), Ending::End)] {
         editor.bind_sequence(key, EventHandler::Conditional(handler));
@@ -53,7 +53,7 @@ pub fn bind<H: Helper>(editor: &mut Editor<H, MemHistory>, asked: &Asked, presse
         editor.bind_sequence(key, Cmd::Newline);
     }
     editor.bind_sequence(Event::Any, EventHandler::Conditional(Box::new(Ahead(asked.clone()))));
-    editor.bind_sequence(KeyEvent::ctrl('Z'), EventHandler::Conditional(Box::new(Suspend)));
+    editor.bind_sequence(KeyEvent::ctrl('Z'), EventHandler::Conditional(Box::new(SuspendHandler)));
 }
 
 fn plain(code: KeyCode) -> KeyEvent {
@@ -62,7 +62,7 @@ fn plain(code: KeyCode) -> KeyEvent {
 
 /// Ctrl-C on any line, Ctrl-D on an empty one.
 struct End {
-    pressed: Pressed,
+    pressed: PressedEnding,
     ending: Ending,
 }
 
@@ -90,9 +90,9 @@ impl ConditionalEventHandler for Ahead {
     }
 }
 
-struct Suspend;
+struct SuspendHandler;
 
-impl ConditionalEventHandler for Suspend {
+impl ConditionalEventHandler for SuspendHandler {
     fn handle(&self, _: &Event, _: RepeatCount, _: bool, _: &EventContext) -> Option<Cmd> {
         mode::suspend();
         Some(Cmd::Repaint)

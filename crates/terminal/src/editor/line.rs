@@ -15,10 +15,10 @@ use unicode_width::{UnicodeWidthChar as _, UnicodeWidthStr as _};
 
 use super::asked::{Asked, Seen};
 use super::completion::{Candidate, LineCompleter, starting_with};
-use super::keys::{Ending, Pressed};
+use super::keys::{Ending, PressedEnding};
 use super::{Echo, Field, multiline};
-use crate::console::{Above as _, Console};
-use crate::screen::{Screen, Updating};
+use crate::console::{Console, LineOverlay as _};
+use crate::screen::{Screen, StatusLineMode};
 use crate::style::{BAD, NAME, QUIET, WARNING, paint};
 
 /// The prompt. While a question is open, another one of the same width replaces it.
@@ -30,7 +30,7 @@ const WAITING: &str = "  ";
 /// Callbacks of the line editor.
 pub struct LineHelper {
     pub asked: Asked,
-    pub pressed: Pressed,
+    pub pressed: PressedEnding,
     pub screen: Screen,
     pub console: Arc<Console>,
     pub completions: Arc<dyn LineCompleter>,
@@ -38,7 +38,7 @@ pub struct LineHelper {
     pub leaving: Arc<AtomicBool>,
     /// Notified once, when the prompt is drawn for the first time.
     pub ready: RefCell<Option<SyncSender<()>>>,
-    pub updating: Cell<Updating>,
+    pub updating: Cell<StatusLineMode>,
 }
 
 /// Panic payload that unwinds the editor thread out of `readline`.
@@ -83,15 +83,15 @@ impl Highlighter for LineHelper {
     }
 
     fn highlight_char(&self, _: &str, _: usize, kind: CmdKind) -> bool {
-        self.updating.set(if kind == CmdKind::ForcedRefresh { Updating::Gone } else { Updating::Shown });
+        self.updating.set(if kind == CmdKind::ForcedRefresh { StatusLineMode::Gone } else { StatusLineMode::Shown });
         self.asked.echo() == Echo::Hidden
     }
 }
 
 /// Validation error of the current text.
-pub struct Remark(String);
+pub struct ValidationHint(String);
 
-impl Hint for Remark {
+impl Hint for ValidationHint {
     fn display(&self) -> &str {
         &self.0
     }
@@ -102,14 +102,14 @@ impl Hint for Remark {
 }
 
 impl Hinter for LineHelper {
-    type Hint = Remark;
+    type Hint = ValidationHint;
 
     /// Called on every change of the line.
-    fn hint(&self, line: &str, _: usize, _: &Context<'_>) -> Option<Remark> {
+    fn hint(&self, line: &str, _: usize, _: &Context<'_>) -> Option<ValidationHint> {
         self.asked.change(line);
         let field = self.asked.field().filter(|_| !line.is_empty())?;
         let wrong = field.check.as_ref()?(line).err()?;
-        Some(Remark(format!("  {}", harmless(&wrong).replace('\n', " "))))
+        Some(ValidationHint(format!("  {}", harmless(&wrong).replace('\n', " "))))
     }
 }
 

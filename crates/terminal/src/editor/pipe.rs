@@ -2,7 +2,7 @@
 
 use std::io::{self, BufRead, Read as _};
 
-use super::{Began, Ends, Typed};
+use super::{Ends, LineStart, Typed};
 use crate::console::Console;
 
 /// Maximum bytes of a line. The rest is dropped.
@@ -15,7 +15,7 @@ pub fn run(console: &Console, ends: &Ends) {
         if line.is_cut {
             console.warn("a line of the input is longer than 1 MiB, the rest of it was left out");
         }
-        if !ends.hand_over(Typed::Line { text: line.text, began: Began::After }) {
+        if !ends.hand_over(Typed::Line { text: line.text, began: LineStart::After }) {
             return;
         }
     }

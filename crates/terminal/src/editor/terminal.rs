@@ -14,13 +14,13 @@ use rustyline::error::ReadlineError;
 use rustyline::history::MemHistory;
 use rustyline::{ColorMode, CompletionType, Config, ExternalPrinter};
 
-use super::asked::{Asked, Entered, Fate};
+use super::asked::{Asked, EnteredLine, Fate};
 use super::history::HistoryFile;
-use super::keys::{Ending, Pressed, bind};
+use super::keys::{Ending, PressedEnding, bind};
 use super::line::{LineHelper, PROMPT};
 use super::{EditorOptions, Ends, Typed, mode, multiline};
-use crate::console::{Above as _, Console};
-use crate::screen::{Screen, Updating};
+use crate::console::{Console, LineOverlay as _};
+use crate::screen::{Screen, StatusLineMode};
 
 type LineEditor = rustyline::Editor<LineHelper, MemHistory>;
 
@@ -70,7 +70,7 @@ impl<P: ExternalPrinter + Send + 'static> Prepared<P> {
     pub fn start(self, options: EditorOptions, asked: Asked, ends: Ends) -> io::Result<Terminal> {
         let Self { mut editor, printer } = self;
         let EditorOptions { console, history, completions } = options;
-        let (screen, leaving, pressed) = (Screen::default(), Arc::<AtomicBool>::default(), Pressed::default());
+        let (screen, leaving, pressed) = (Screen::default(), Arc::<AtomicBool>::default(), PressedEnding::default());
         let (ready, is_ready) = sync_channel(1);
         bind(&mut editor, &asked, &pressed);
         editor.set_helper(Some(LineHelper {
@@ -81,7 +81,7 @@ impl<P: ExternalPrinter + Send + 'static> Prepared<P> {
             completions,
             leaving: leaving.clone(),
             ready: RefCell::new(Some(ready)),
-            updating: Cell::new(Updating::Shown),
+            updating: Cell::new(StatusLineMode::Shown),
         }));
         mode::take()?;
         let (leave, left) = sync_channel::<()>(0);
@@ -132,7 +132,7 @@ enum Read {
 struct Lines {
     editor: LineEditor,
     asked: Asked,
-    pressed: Pressed,
+    pressed: PressedEnding,
     screen: Screen,
     history: Option<HistoryFile>,
 }
@@ -177,7 +177,7 @@ impl Lines {
         self.judge(read, entered).map_or(Read::Nothing, Read::Typed)
     }
 
-    fn judge(&mut self, read: rustyline::Result<String>, entered: Entered) -> Option<Typed> {
+    fn judge(&mut self, read: rustyline::Result<String>, entered: EnteredLine) -> Option<Typed> {
         match (self.pressed.take(), read) {
             (Some(Ending::Interrupt), _) | (None, Err(ReadlineError::Interrupted)) => Some(Typed::Interrupt),
             (Some(Ending::End), _) => Some(Typed::End),
@@ -189,7 +189,7 @@ impl Lines {
         }
     }
 
-    fn take(&mut self, line: String, entered: Entered) -> Option<Typed> {
+    fn take(&mut self, line: String, entered: EnteredLine) -> Option<Typed> {
         match entered.fate {
             Fate::Remembered => self.remember(&line),
             Fate::Forgotten => {}

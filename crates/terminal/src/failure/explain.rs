@@ -5,7 +5,7 @@ use std::error::Error;
 use std::io;
 use std::path::{Path, PathBuf};
 
-use wharf_client::{CallError, ConnectCause, ConnectError, Connection, Exit, Gone, GoneCause, Remedy};
+use wharf_client::{AuthRecovery, CallError, ConnectCause, ConnectError, Connection, DisconnectCause, Exit, Gone};
 use wharf_spec::{HttpSpec, ServerSpec, StdioSpec, Surroundings, Untrusted};
 
 use super::{Failure, Kind, Report};
@@ -133,14 +133,14 @@ fn shell_word(text: &str) -> String {
 }
 
 fn is_waiting(cause: &ConnectCause) -> bool {
-    cause.not_authorized().is_some_and(|why| why.remedy == Remedy::Waiting)
+    cause.not_authorized().is_some_and(|why| why.remedy == AuthRecovery::Waiting)
 }
 
 fn dial_hints(server: &str, cause: &ConnectCause, spec: &HttpSpec) -> Vec<String> {
     let url = spec.shown_url();
     vec![match cause {
         cause if is_waiting(cause) => UNAVAILABLE.to_owned(),
-        cause if cause.not_authorized().is_some_and(|why| why.remedy == Remedy::Reading) => NO_LOGIN.to_owned(),
+        cause if cause.not_authorized().is_some_and(|why| why.remedy == AuthRecovery::Reading) => NO_LOGIN.to_owned(),
         cause if cause.needs_login() => login_hint(server, spec),
         ConnectCause::Unauthorized { .. } => {
             "it knows who asks and says no: another token, or another account".to_owned()
@@ -166,11 +166,13 @@ fn dial_hints(server: &str, cause: &ConnectCause, spec: &HttpSpec) -> Vec<String
 
 fn unreachable_hint(gone: &Gone, url: &str) -> String {
     match &gone.cause {
-        GoneCause::Unreachable { passing: false, .. } => {
+        DisconnectCause::Unreachable { passing: false, .. } => {
             "a certificate authority of your own is trusted with --ca FILE; nothing turns the check off".to_owned()
         }
-        GoneCause::Unreachable { .. } => format!("is the server running, and is {url} where it listens?"),
-        GoneCause::Status(_) => "the server, or a proxy before it, is in trouble: try again in a while".to_owned(),
+        DisconnectCause::Unreachable { .. } => format!("is the server running, and is {url} where it listens?"),
+        DisconnectCause::Status(_) => {
+            "the server, or a proxy before it, is in trouble: try again in a while".to_owned()
+        }
         _ => "run it again with --debug to see how far it got".to_owned(),
     }
 }
@@ -244,7 +246,7 @@ fn ended_hint(gone: &Gone, spec: &StdioSpec) -> String {
 }
 
 fn is_foreign(gone: &Gone) -> bool {
-    matches!(gone.cause, GoneCause::NotMcp(_) | GoneCause::EndlessLine)
+    matches!(gone.cause, DisconnectCause::NotMcp(_) | DisconnectCause::EndlessLine)
 }
 
 fn judge(failed: &CallError, server: &str) -> (Kind, Option<String>) {
@@ -257,9 +259,9 @@ fn judge(failed: &CallError, server: &str) -> (Kind, Option<String>) {
 
 fn judge_authorization(failed: &CallError, server: &str) -> (Kind, Option<String>) {
     let hint = match failed.not_authorized().map(|why| &why.remedy) {
-        Some(Remedy::Scope(scope)) => format!("{LOG_IN} {server} --scope {} asks for more", shell_word(scope)),
-        Some(Remedy::Waiting) => return (Kind::Unreachable, Some(UNAVAILABLE.to_owned())),
-        Some(Remedy::Reading) if failed.needs_login() => NO_LOGIN.to_owned(),
+        Some(AuthRecovery::Scope(scope)) => format!("{LOG_IN} {server} --scope {} asks for more", shell_word(scope)),
+        Some(AuthRecovery::Waiting) => return (Kind::Unreachable, Some(UNAVAILABLE.to_owned())),
+        Some(AuthRecovery::Reading) if failed.needs_login() => NO_LOGIN.to_owned(),
         _ if failed.needs_login() => format!("{LOG_IN} {server} logs you in"),
         _ => return (Kind::Denied, None),
     };
@@ -301,9 +303,9 @@ mod tests {
     fn only_where_a_login_helps_is_there_a_hint_to_log_in() {
         let mut spec = HttpSpec::new("https://h.example/mcp".parse().unwrap());
         for (remedy, kind, part) in [
-            (Remedy::Login, Kind::LoginNeeded, "wharf auth docs logs you in"),
-            (Remedy::Waiting, Kind::Unreachable, UNAVAILABLE),
-            (Remedy::Reading, Kind::LoginNeeded, NO_LOGIN),
+            (AuthRecovery::Login, Kind::LoginNeeded, "wharf auth docs logs you in"),
+            (AuthRecovery::Waiting, Kind::Unreachable, UNAVAILABLE),
+            (AuthRecovery::Reading, Kind::LoginNeeded, NO_LOGIN),
         ] {
             let why = Some(Box::new(NotAuthorized { remedy, reason: "why".to_owned() }));
             let cause = ConnectCause::Unauthorized { status: 401, challenge: None, why };

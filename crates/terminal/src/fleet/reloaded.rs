@@ -1,8 +1,8 @@
 //! Result of a configuration reload and its description, local or over the control socket.
 
 use serde::{Deserialize, Serialize};
-use wharf::Changes;
-use wharf_config::{Configured, Severity};
+use wharf::ServerSetChanges;
+use wharf_config::{Configured, ProblemSeverity};
 use wharf_policy::Problem;
 use wharf_spec::ServerName;
 
@@ -29,11 +29,11 @@ pub struct Reloaded {
 
 impl Reloaded {
     /// Compares two loaded configurations.
-    pub(super) fn new(before: &Known, known: &Known, changes: &Changes) -> Self {
+    pub(super) fn new(before: &Known, known: &Known, changes: &ServerSetChanges) -> Self {
         let not_taken = changes.errors.iter().map(|(name, why)| format!("{name}: {why}"));
         let (unapproved, success) = (unapproved(before, known), is_sound(known) && changes.errors.is_empty());
         let mut reloaded = Self { unapproved, success, ..Self::wrong(before, known, not_taken) };
-        let Changes { added, removed, changed, .. } = changes;
+        let ServerSetChanges { added, removed, changed, .. } = changes;
         (reloaded.added, reloaded.removed, reloaded.changed) = (names(added), names(removed), names(changed));
         reloaded
     }
@@ -76,7 +76,7 @@ fn names(names: &[ServerName]) -> Vec<String> {
 }
 
 fn is_sound(known: &Known) -> bool {
-    let is_error = |problem: &wharf_config::Problem| problem.severity == Severity::Error;
+    let is_error = |problem: &wharf_config::Problem| problem.severity == ProblemSeverity::Error;
     known.failures.is_empty() && !known.config.problems.iter().any(is_error)
 }
 

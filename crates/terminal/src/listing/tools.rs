@@ -5,7 +5,7 @@ use std::sync::Arc;
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 use wharf::catalog::CatalogTool;
-use wharf_wire::Raw;
+use wharf_wire::RawJson;
 
 use super::Listed;
 use crate::table::Row;
@@ -19,8 +19,8 @@ struct Item<'a> {
     alias: &'a str,
     title: Option<&'a str>,
     description: Option<&'a str>,
-    input_schema: Option<&'a Raw>,
-    output_schema: Option<&'a Raw>,
+    input_schema: Option<&'a RawJson>,
+    output_schema: Option<&'a RawJson>,
     annotations: Option<&'a RawValue>,
 }
 

@@ -6,8 +6,8 @@ use wharf_client::Exit;
 use wharf_config::{Configured, Reach};
 use wharf_spec::{Untrusted, masked_arguments, shown_url};
 
-use super::Looked;
-use crate::clock::Took;
+use super::ProbedServer;
+use crate::clock::DurationText;
 use crate::failure::{Failure, Kind};
 use crate::style::{BAD, GOOD, NAME, QUIET, paint};
 
@@ -15,13 +15,13 @@ use crate::style::{BAD, GOOD, NAME, QUIET, paint};
 const LONGEST: usize = 200;
 
 /// Formats a line such as `files: npx … - ✓ connected (13 tools, 0.9 s)`.
-pub fn brief(looked: &Looked<'_>) -> String {
+pub fn brief(looked: &ProbedServer<'_>) -> String {
     let verdict = match &looked.outcome {
         Ok(probed) => match &probed.outcome {
             Ok(ready) => {
                 let tools = ready.section.tools.len();
                 let noun = if tools == 1 { "tool" } else { "tools" };
-                format!("{} connected ({tools} {noun}, {})", paint(GOOD, "✓"), Took(probed.took))
+                format!("{} connected ({tools} {noun}, {})", paint(GOOD, "✓"), DurationText(probed.took))
             }
             Err(broken) if broken.failure.kind == Kind::LoginNeeded => {
                 format!("{} login needed", paint(BAD, "✗"))

@@ -1,6 +1,6 @@
 //! Stable codes for the reasons a server is not usable. `docs/troubleshooting.md` documents each.
 
-use wharf_client::{ConnectCause, Exit, Gone, GoneCause, NotAuthorized};
+use wharf_client::{ConnectCause, DisconnectCause, Exit, Gone, NotAuthorized};
 use wharf_spec::LaunchRefusal;
 
 /// Reason that a server is not usable.
@@ -110,12 +110,12 @@ impl Code {
 
     fn of_gone(gone: &Gone) -> Self {
         match (&gone.cause, gone.exit) {
-            (GoneCause::NotMcp(_) | GoneCause::EndlessLine, _) => Self::HandshakeNotMcp,
-            (GoneCause::NotAuthorized(_), _) => Self::LoginDenied,
-            (GoneCause::StoppedReading(_), _) => Self::HandshakeTimeout,
-            (GoneCause::Unreachable { passing: false, .. }, _) => Self::TlsUntrusted,
-            (GoneCause::Unreachable { .. } | GoneCause::Cut(_), _) => Self::HttpUnreachable,
-            (GoneCause::Status(_) | GoneCause::SessionExpired, _) => Self::HttpStatus,
+            (DisconnectCause::NotMcp(_) | DisconnectCause::EndlessLine, _) => Self::HandshakeNotMcp,
+            (DisconnectCause::NotAuthorized(_), _) => Self::LoginDenied,
+            (DisconnectCause::StoppedReading(_), _) => Self::HandshakeTimeout,
+            (DisconnectCause::Unreachable { passing: false, .. }, _) => Self::TlsUntrusted,
+            (DisconnectCause::Unreachable { .. } | DisconnectCause::Cut(_), _) => Self::HttpUnreachable,
+            (DisconnectCause::Status(_) | DisconnectCause::SessionExpired, _) => Self::HttpStatus,
             (_, Some(Exit::Signal(_))) => Self::SpawnKilled,
             _ => Self::SpawnExited,
         }

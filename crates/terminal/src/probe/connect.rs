@@ -3,8 +3,8 @@
 use std::sync::Arc;
 use std::time::Instant;
 
-use wharf::catalog::{Filter, Freshness, ListName, Listed, Mark, NameStyle, Section, SectionParts};
-use wharf_auth::{Account, Tokens};
+use wharf::catalog::{Filter, ListFreshness, ListName, Listed, NameStyle, Section, SectionInput, ToolWarning};
+use wharf_auth::{Account, TokenSet};
 use wharf_client::{
     Authorizer, CallError, CallOptions, ConnectOptions, ConnectTrace, Connection, Listing, Withheld, connect_to,
 };
@@ -12,7 +12,7 @@ use wharf_spec::{HttpSpec, ServerEntry, ServerSpec, Surroundings, Untrusted};
 
 use super::{Broken, Code, Step, StepState};
 use crate::accounts::{has_own, now};
-use crate::age::{Ago, Ends};
+use crate::age::{AgeText, Ends};
 use crate::clock::unix_time;
 use crate::failure::Failure;
 use crate::session::Session;
@@ -138,8 +138,8 @@ async fn login(spec: &ServerSpec, account: Option<&Account>) -> String {
         None => None,
     };
     match kept.and_then(|kept| kept.tokens) {
-        Some(Tokens { expires_at: Some(at), .. }) if at <= now() => format!("expired {}", Ago(unix_time(at))),
-        Some(Tokens { expires_at: Some(at), .. }) => format!("logged in, ends {}", Ends(unix_time(at))),
+        Some(TokenSet { expires_at: Some(at), .. }) if at <= now() => format!("expired {}", AgeText(unix_time(at))),
+        Some(TokenSet { expires_at: Some(at), .. }) => format!("logged in, ends {}", Ends(unix_time(at))),
         Some(_) => "logged in".to_owned(),
         None => "it wants none".to_owned(),
     }
@@ -215,7 +215,7 @@ fn failed(
 pub async fn list(steps: &mut Vec<Step>, entry: &ServerEntry, connection: &Connection) -> Result<Section, Box<Broken>> {
     let began = Instant::now();
     let offered = &connection.facts().capabilities;
-    let mut listed = Listed { freshness: Freshness::Live, ..Listed::default() };
+    let mut listed = Listed { freshness: ListFreshness::Live, ..Listed::default() };
     if offered.tools {
         match connection.list_tools().await {
             Ok(listing) => listed.tools = take(&mut listed.withheld, ListName::Tools, listing),
@@ -255,7 +255,7 @@ fn perhaps<T>(listed: &mut Listed, name: ListName, listing: Result<Listing<T>, C
 fn section(entry: &ServerEntry, listed: Listed) -> Section {
     let filter = &Filter::of(&entry.settings);
     let (server, trust) = (&entry.name, entry.settings.trust);
-    Section::build(SectionParts { server, style: NameStyle::default(), filter, trust, inspector: None, listed })
+    Section::build(SectionInput { server, style: NameStyle::default(), filter, trust, inspector: None, listed })
 }
 
 fn list_step(section: &Section) -> Step {
@@ -289,7 +289,7 @@ pub fn lint(steps: &mut Vec<Step>, section: &Section) {
         if !tool.description.name.ends_with(&*tool.id.tool) {
             odd.push(format!("{name}: models know it as {}", tool.description.name));
         }
-        let said = tool.marks.iter().filter(|mark| !matches!(mark, Mark::OddName));
+        let said = tool.marks.iter().filter(|mark| !matches!(mark, ToolWarning::OddName));
         odd.extend(said.map(|mark| format!("{name}: {mark}")));
     }
     let step = match odd.len() {

@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 use serde::Serialize;
 
 use super::{Step, StepState};
-use crate::clock::{Took, millis};
+use crate::clock::{DurationText, millis};
 use crate::style::{BAD, GOOD, NAME, QUIET, WARNING, paint};
 use crate::table::cut;
 
@@ -30,7 +30,7 @@ pub fn render_rows(steps: &[Step], width: Option<usize>) -> String {
     let word_width = steps.iter().map(|step| step.state.told().1.len()).max().unwrap_or(0);
     for step in steps {
         let (mark, word, style) = step.state.told();
-        let took = step.took.map(|took| Took(took).to_string()).unwrap_or_default();
+        let took = step.took.map(|took| DurationText(took).to_string()).unwrap_or_default();
         let room = width.map_or(usize::MAX, |width| width.saturating_sub(26 + word_width).max(LEAST_DETAIL));
         let detail = if step.state == StepState::Failed { step.detail.clone() } else { cut(&step.detail, room) };
         let head = format!(

@@ -7,12 +7,12 @@ use crate::editor::Field;
 use crate::style::{NAME, paint};
 
 /// Dialog that asks for an approval.
-pub struct ApprovalTalk {
+pub struct ApprovalDialog {
     say: String,
     prompt: String,
 }
 
-impl ApprovalTalk {
+impl ApprovalDialog {
     /// Takes the escaped server name and an escaped description of the command, which is shown in full.
     pub fn new(name: &str, what: String) -> Self {
         Self { say: what, prompt: prompt(name) }
@@ -24,7 +24,7 @@ pub fn prompt(name: &str) -> String {
     format!("Approve {}? It runs with your rights. [y/N] ", paint(NAME, name))
 }
 
-impl Talk for ApprovalTalk {
+impl Talk for ApprovalDialog {
     type Answer = Consent;
 
     fn begin(&self) -> Turn<Consent> {

@@ -7,7 +7,7 @@ mod entry;
 mod show;
 
 use wharf_spec::Untrusted;
-use wharf_wire::{ElicitAnswer, Field, FieldKind, FormRequest, Raw};
+use wharf_wire::{ElicitationResponse, Field, FieldKind, FormRequest, RawJson};
 
 use super::{Heard, NOT_UTF8, Talk, Turn, one_of, opening, typed};
 use crate::editor;
@@ -32,12 +32,12 @@ enum Place {
 }
 
 /// Dialog for a form.
-pub struct FormTalk {
+pub struct FormDialog {
     /// The server's name, escaped.
     server: String,
     form: FormRequest,
     /// Value to send for each field.
-    values: Vec<Option<Raw>>,
+    values: Vec<Option<RawJson>>,
     place: Place,
 }
 
@@ -47,12 +47,12 @@ enum Said {
     Cancel,
     Keep,
     Skip,
-    Value(Raw),
+    Value(RawJson),
     /// Invalid input, and the reason.
     Wrong(String),
 }
 
-impl FormTalk {
+impl FormDialog {
     /// Creates the dialog. The server's name must be escaped.
     pub fn new(server: &str, form: &FormRequest) -> Self {
         let values = form.fields.iter().map(|field| field.default.clone()).collect();
@@ -61,7 +61,7 @@ impl FormTalk {
     }
 
     /// Returns the question at the current position, preceded by `words`.
-    fn turn(&self, words: &str) -> Turn<ElicitAnswer> {
+    fn turn(&self, words: &str) -> Turn<ElicitationResponse> {
         let (text, prompt) = match self.place {
             Place::Field(at) | Place::Correction(at) => {
                 let (field, value) = (&self.form.fields[at], self.values[at].as_ref());
@@ -75,7 +75,7 @@ impl FormTalk {
     }
 
     /// Repeats the prompt after an error.
-    fn again(&self, wrong: &str) -> Turn<ElicitAnswer> {
+    fn again(&self, wrong: &str) -> Turn<ElicitationResponse> {
         let prompt = match self.place {
             Place::Field(at) | Place::Correction(at) => prompt(&self.form.fields[at], self.values[at].as_ref()),
             Place::Review => self.review_prompt().to_owned(),
@@ -92,10 +92,10 @@ impl FormTalk {
         if self.is_bare() { CONSENT } else { REVIEW }
     }
 
-    fn hear_value(&mut self, at: usize, line: &str) -> Turn<ElicitAnswer> {
+    fn hear_value(&mut self, at: usize, line: &str) -> Turn<ElicitationResponse> {
         match said(&self.form.fields[at], self.values[at].as_ref(), line) {
-            Said::Decline => return Turn::Done(ElicitAnswer::Decline),
-            Said::Cancel => return Turn::Done(ElicitAnswer::Cancel),
+            Said::Decline => return Turn::Done(ElicitationResponse::Decline),
+            Said::Cancel => return Turn::Done(ElicitationResponse::Cancel),
             Said::Wrong(why) => return self.again(&why),
             Said::Keep => {}
             Said::Skip => self.values[at] = None,
@@ -108,14 +108,14 @@ impl FormTalk {
         self.turn("")
     }
 
-    fn hear_verdict(&mut self, line: &str) -> Turn<ElicitAnswer> {
+    fn hear_verdict(&mut self, line: &str) -> Turn<ElicitationResponse> {
         let line = line.trim();
         let (word, rest) = line.split_once(char::is_whitespace).unwrap_or((line, ""));
         match (word.to_lowercase().as_str(), rest.trim()) {
             ("", "") if !self.is_bare() => self.send(),
             ("y" | "yes", "") => self.send(),
-            ("d" | "decline" | ":decline" | "n" | "no", "") => Turn::Done(ElicitAnswer::Decline),
-            ("c" | "cancel" | ":cancel", "") => Turn::Done(ElicitAnswer::Cancel),
+            ("d" | "decline" | ":decline" | "n" | "no", "") => Turn::Done(ElicitationResponse::Decline),
+            ("c" | "cancel" | ":cancel", "") => Turn::Done(ElicitationResponse::Cancel),
             ("e" | "edit", which) if !self.is_bare() => self.edit(which),
             _ if self.is_bare() => self.again("answer y, d or c; nothing is sent before you do"),
             _ => self.again("answer y, e, d or c; `e 2` edits only the second field"),
@@ -123,7 +123,7 @@ impl FormTalk {
     }
 
     /// Returns to a field by number or name, or to the first one.
-    fn edit(&mut self, which: &str) -> Turn<ElicitAnswer> {
+    fn edit(&mut self, which: &str) -> Turn<ElicitationResponse> {
         let fields = &self.form.fields;
         let by_number = || which.parse::<usize>().ok()?.checked_sub(1).filter(|at| *at < fields.len());
         let by_name = || fields.iter().position(|field| field.name == which || field.display_name() == which);
@@ -135,11 +135,12 @@ impl FormTalk {
         self.turn("")
     }
 
-    fn send(&self) -> Turn<ElicitAnswer> {
+    fn send(&self) -> Turn<ElicitationResponse> {
         let members: Vec<String> = self.form.fields.iter().zip(&self.values).filter_map(member).collect();
-        let completed = Raw::parse(format!("{{{}}}", members.join(","))).map(|content| self.form.complete(&content));
+        let completed =
+            RawJson::parse(format!("{{{}}}", members.join(","))).map(|content| self.form.complete(&content));
         match completed {
-            Ok(Ok(content)) => Turn::Done(ElicitAnswer::Accept(Some(content))),
+            Ok(Ok(content)) => Turn::Done(ElicitationResponse::Accept(Some(content))),
             Ok(Err(problems)) => {
                 let told: Vec<String> = problems.iter().map(ToString::to_string).collect();
                 self.again(&told.join("; "))
@@ -149,18 +150,18 @@ impl FormTalk {
     }
 }
 
-impl Talk for FormTalk {
-    type Answer = ElicitAnswer;
+impl Talk for FormDialog {
+    type Answer = ElicitationResponse;
 
-    fn begin(&self) -> Turn<ElicitAnswer> {
+    fn begin(&self) -> Turn<ElicitationResponse> {
         let head = opening(&self.server, "asks you:", &self.form.message);
         let how = if self.is_bare() { "" } else { HOW_TO };
         self.turn(format!("{head}\n{how}").trim_end())
     }
 
-    fn hear(&mut self, heard: Heard) -> Turn<ElicitAnswer> {
+    fn hear(&mut self, heard: Heard) -> Turn<ElicitationResponse> {
         let line = match heard {
-            Heard::End => return Turn::Done(ElicitAnswer::Cancel),
+            Heard::End => return Turn::Done(ElicitationResponse::Cancel),
             Heard::Garbled => return self.again(NOT_UTF8.trim_start()),
             Heard::Line(line) => line,
         };
@@ -179,13 +180,13 @@ impl Talk for FormTalk {
     }
 }
 
-fn member((field, value): (&Field, &Option<Raw>)) -> Option<String> {
+fn member((field, value): (&Field, &Option<RawJson>)) -> Option<String> {
     let value = value.as_ref()?;
     Some(format!("{}:{}", serde_json::Value::from(field.name.as_str()), value.get()))
 }
 
 /// Formats the prompt with the value that Enter accepts in brackets.
-fn prompt(field: &Field, value: Option<&Raw>) -> String {
+fn prompt(field: &Field, value: Option<&RawJson>) -> String {
     let name = Untrusted::new(field.display_name());
     let name = name.shortened(80);
     match value {
@@ -195,7 +196,7 @@ fn prompt(field: &Field, value: Option<&Raw>) -> String {
     }
 }
 
-fn said(field: &Field, value: Option<&Raw>, line: &str) -> Said {
+fn said(field: &Field, value: Option<&RawJson>, line: &str) -> Said {
     let line = line.strip_suffix('\r').unwrap_or(line);
     let Some(order) = line.strip_prefix(':') else { return said_value(field, value, line) };
     match (order.trim_end(), &field.kind) {
@@ -213,7 +214,7 @@ fn said(field: &Field, value: Option<&Raw>, line: &str) -> Said {
     }
 }
 
-fn said_value(field: &Field, value: Option<&Raw>, text: &str) -> Said {
+fn said_value(field: &Field, value: Option<&RawJson>, text: &str) -> Said {
     if text.trim().is_empty() {
         return match value {
             Some(_) => Said::Keep,
@@ -228,7 +229,7 @@ fn said_value(field: &Field, value: Option<&Raw>, text: &str) -> Said {
 }
 
 fn checked(field: &Field, json: &'static str) -> Said {
-    match Raw::parse(json) {
+    match RawJson::parse(json) {
         Ok(value) => field.check(&value).map_or_else(|reason| Said::Wrong(reason.to_string()), |()| Said::Value(value)),
         Err(error) => Said::Wrong(error.to_string()),
     }

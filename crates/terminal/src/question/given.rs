@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use wharf_wire::{Bounds, ElicitAnswer, Elicitation, FormRequest, Raw, members};
+use wharf_wire::{Elicitation, ElicitationResponse, FormRequest, JsonLimits, RawJson, members};
 
 use super::typed;
 use crate::call_arguments::{Given, Value, read_words};
@@ -14,18 +14,20 @@ use crate::nearest::suggestion;
 ///
 /// An answer never opens a URL: the user must have seen the URL. A field that looks like a secret is filled, since it
 /// was named explicitly.
-pub fn from_answers(request: &Elicitation, answers: &[String], cwd: &Path) -> Result<ElicitAnswer, Failure> {
+pub fn from_answers(request: &Elicitation, answers: &[String], cwd: &Path) -> Result<ElicitationResponse, Failure> {
     match (answers, request) {
-        ([word], _) if word == "decline" => Ok(ElicitAnswer::Decline),
-        ([word], _) if word == "cancel" => Ok(ElicitAnswer::Cancel),
-        (_, Elicitation::Form(form)) => fill(form, answers, cwd).map(|content| ElicitAnswer::Accept(Some(content))),
+        ([word], _) if word == "decline" => Ok(ElicitationResponse::Decline),
+        ([word], _) if word == "cancel" => Ok(ElicitationResponse::Cancel),
+        (_, Elicitation::Form(form)) => {
+            fill(form, answers, cwd).map(|content| ElicitationResponse::Accept(Some(content)))
+        }
         (_, Elicitation::Url(_)) => Err(Failure::usage("the server asks to open an address, which --answer cannot do")
             .hint("run it in a terminal, or say --answer decline")),
     }
 }
 
-fn fill(form: &FormRequest, answers: &[String], cwd: &Path) -> Result<Raw, Failure> {
-    let mut values: Vec<(String, Raw)> = Vec::new();
+fn fill(form: &FormRequest, answers: &[String], cwd: &Path) -> Result<RawJson, Failure> {
+    let mut values: Vec<(String, RawJson)> = Vec::new();
     for answer in answers {
         for Given { name, value } in read(answer, cwd)? {
             let value = typed_value(form, &name, value)?;
@@ -33,9 +35,10 @@ fn fill(form: &FormRequest, answers: &[String], cwd: &Path) -> Result<Raw, Failu
             values.push((name, value));
         }
     }
-    let member = |(name, value): &(String, Raw)| format!("{}:{}", serde_json::Value::from(name.as_str()), value.get());
+    let member =
+        |(name, value): &(String, RawJson)| format!("{}:{}", serde_json::Value::from(name.as_str()), value.get());
     let content = format!("{{{}}}", values.iter().map(member).collect::<Vec<_>>().join(","));
-    form.complete(&Raw::parse(content).map_err(Failure::other)?).map_err(|problems| {
+    form.complete(&RawJson::parse(content).map_err(Failure::other)?).map_err(|problems| {
         let told: Vec<String> = problems.iter().map(ToString::to_string).collect();
         Failure::usage(format_args!("the answer does not fit what the server asks: {}", told.join("; ")))
             .hint("give each field with --answer name=value, or run it in a terminal to be asked")
@@ -47,12 +50,12 @@ fn read(answer: &str, cwd: &Path) -> Result<Vec<Given>, Failure> {
         return read_words(&[answer.to_owned()], cwd);
     }
     let wrong = |error: &dyn std::fmt::Display| Failure::usage(format_args!("--answer is not a JSON object: {error}"));
-    let object = Raw::parse(answer.trim().to_owned()).map_err(|error| wrong(&error))?;
-    let members = members(&object, &Bounds::default()).map_err(|error| wrong(&error))?;
+    let object = RawJson::parse(answer.trim().to_owned()).map_err(|error| wrong(&error))?;
+    let members = members(&object, &JsonLimits::default()).map_err(|error| wrong(&error))?;
     Ok(members.into_iter().map(|(name, value)| Given { name: name.into_owned(), value: Value::Json(value) }).collect())
 }
 
-fn typed_value(form: &FormRequest, name: &str, value: Value) -> Result<Raw, Failure> {
+fn typed_value(form: &FormRequest, name: &str, value: Value) -> Result<RawJson, Failure> {
     let Some(field) = form.field(name) else {
         let names = form.fields.iter().map(|field| field.name.as_str());
         return Err(Failure::usage(format_args!("the server asks for no `{name}`")).hint(suggestion(name, names)));
@@ -77,7 +80,7 @@ mod tests {
 
     #[track_caller]
     fn check(request: &str, answers: &[&str], expected: Result<&str, &str>) {
-        let request = Elicitation::view(Raw::parse(request.to_owned()).unwrap(), &Bounds::default()).unwrap();
+        let request = Elicitation::view(RawJson::parse(request.to_owned()).unwrap(), &JsonLimits::default()).unwrap();
         let answers: Vec<String> = answers.iter().map(|answer| (*answer).to_owned()).collect();
         let answer = from_answers(&request, &answers, Path::new("/"));
         let answer = answer.map(|answer| answer.to_raw().get().to_owned()).map_err(|failure| failure.error.message);

@@ -5,7 +5,7 @@ use std::net::IpAddr;
 use url::{Host, Url};
 use wharf_auth::{VisitError, browser_argument};
 use wharf_spec::Untrusted;
-use wharf_wire::ElicitAnswer;
+use wharf_wire::ElicitationResponse;
 
 use super::{Heard, Talk, Turn, one_of, opening};
 use crate::editor::Field;
@@ -88,24 +88,24 @@ fn warnings(host: &Host, text: &str) -> Vec<String> {
 }
 
 /// Dialog that asks to open a URL.
-pub struct LinkTalk {
+pub struct LinkDialog {
     /// The server's name, escaped.
     server: String,
     message: String,
     link: Link,
 }
 
-impl LinkTalk {
+impl LinkDialog {
     /// Takes the escaped server name and the unescaped message.
     pub fn new(server: &str, message: &str, link: &Link) -> Self {
         Self { server: server.to_owned(), message: message.to_owned(), link: link.clone() }
     }
 }
 
-impl Talk for LinkTalk {
-    type Answer = ElicitAnswer;
+impl Talk for LinkDialog {
+    type Answer = ElicitationResponse;
 
-    fn begin(&self) -> Turn<ElicitAnswer> {
+    fn begin(&self) -> Turn<ElicitationResponse> {
         let Link { argument: url, host, warnings } = &self.link;
         let mut say = opening(&self.server, "asks you to open an address in your browser:", &self.message);
         say.push_str(&format!("\n  address: {url}\n  host:    {}", paint(HEADING, host)));
@@ -115,16 +115,16 @@ impl Talk for LinkTalk {
         Turn::ask(say, PROMPT)
     }
 
-    fn hear(&mut self, heard: Heard) -> Turn<ElicitAnswer> {
+    fn hear(&mut self, heard: Heard) -> Turn<ElicitationResponse> {
         let line = match heard {
-            Heard::End => return Turn::Done(ElicitAnswer::Cancel),
+            Heard::End => return Turn::Done(ElicitationResponse::Cancel),
             Heard::Garbled => "?".to_owned(),
             Heard::Line(line) => line.trim().to_lowercase(),
         };
         match line.as_str() {
-            "y" | "yes" => Turn::Done(ElicitAnswer::Accept(None)),
-            "" | "n" | "no" | "d" | ":decline" => Turn::Done(ElicitAnswer::Decline),
-            "c" | "cancel" | ":cancel" => Turn::Done(ElicitAnswer::Cancel),
+            "y" | "yes" => Turn::Done(ElicitationResponse::Accept(None)),
+            "" | "n" | "no" | "d" | ":decline" => Turn::Done(ElicitationResponse::Decline),
+            "c" | "cancel" | ":cancel" => Turn::Done(ElicitationResponse::Cancel),
             _ => Turn::ask("  Answer y to open it, n to decline, or c to cancel.", PROMPT),
         }
     }
@@ -140,7 +140,7 @@ mod tests {
 
     fn shown(text: &str) -> String {
         let link = Link::read(text).unwrap();
-        let Turn::Ask { say, .. } = LinkTalk::new("demo", "sign in", &link).begin() else { panic!("no question") };
+        let Turn::Ask { say, .. } = LinkDialog::new("demo", "sign in", &link).begin() else { panic!("no question") };
         anstream::adapter::strip_str(&say).to_string()
     }
 
@@ -228,18 +228,18 @@ mod tests {
     #[test]
     fn only_a_yes_opens() {
         let link = Link::read("https://a.example/").unwrap();
-        let mut talk = LinkTalk::new("demo", "m", &link);
+        let mut talk = LinkDialog::new("demo", "m", &link);
         for (line, answer) in [
-            ("y", ElicitAnswer::Accept(None)),
-            (" YES ", ElicitAnswer::Accept(None)),
-            ("", ElicitAnswer::Decline),
-            ("n", ElicitAnswer::Decline),
-            (":decline", ElicitAnswer::Decline),
-            ("c", ElicitAnswer::Cancel),
+            ("y", ElicitationResponse::Accept(None)),
+            (" YES ", ElicitationResponse::Accept(None)),
+            ("", ElicitationResponse::Decline),
+            ("n", ElicitationResponse::Decline),
+            (":decline", ElicitationResponse::Decline),
+            ("c", ElicitationResponse::Cancel),
         ] {
             assert_eq!(talk.hear(Heard::Line(line.to_owned())), Turn::Done(answer), "{line}");
         }
-        assert_eq!(talk.hear(Heard::End), Turn::Done(ElicitAnswer::Cancel));
+        assert_eq!(talk.hear(Heard::End), Turn::Done(ElicitationResponse::Cancel));
         for heard in [Heard::Garbled, Heard::Line("yy".to_owned()), Heard::Line("1".to_owned())] {
             assert!(matches!(talk.hear(heard), Turn::Ask { .. }));
         }

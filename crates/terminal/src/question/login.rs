@@ -64,11 +64,11 @@ fn host_of(url: &str) -> Option<String> {
 }
 
 /// Dialog that asks to open a login page.
-pub struct LoginTalk {
+pub struct LoginDialog {
     say: String,
 }
 
-impl LoginTalk {
+impl LoginDialog {
     /// Creates the dialog.
     ///
     /// # Errors
@@ -81,7 +81,7 @@ impl LoginTalk {
     }
 }
 
-impl Talk for LoginTalk {
+impl Talk for LoginDialog {
     type Answer = Consent;
 
     fn begin(&self) -> Turn<Consent> {
@@ -107,7 +107,7 @@ mod tests {
     }
 
     fn shown(ask: &LoginAsk) -> String {
-        let Turn::Ask { say, prompt } = LoginTalk::new(ask).unwrap().begin() else { panic!("no question") };
+        let Turn::Ask { say, prompt } = LoginDialog::new(ask).unwrap().begin() else { panic!("no question") };
         anstream::adapter::strip_str(&format!("{say}\n{prompt}")).to_string()
     }
 
@@ -135,7 +135,7 @@ mod tests {
             "\ndocs wants you to log in at xn--pple-43d.com\n  for:     read\\u{1b}[2J write\n  \
              address: https://xn--pple-43d.com/login\nOpen it in your browser? [y/N]: "
         );
-        assert!(LoginTalk::new(&ask("javascript:alert(1)", "https://a.example")).is_err());
+        assert!(LoginDialog::new(&ask("javascript:alert(1)", "https://a.example")).is_err());
     }
 
     #[test]
@@ -165,7 +165,7 @@ mod tests {
             (Heard::Garbled, None),
             (Heard::End, Some(Consent::Refused)),
         ] {
-            let answer = match LoginTalk::new(&ask("https://a.example/", "")).unwrap().hear(heard.clone()) {
+            let answer = match LoginDialog::new(&ask("https://a.example/", "")).unwrap().hear(heard.clone()) {
                 Turn::Done(answer) => Some(answer),
                 Turn::Ask { .. } => None,
             };

@@ -14,12 +14,12 @@ const PLACE: &str = "%s";
 
 /// Commands that can open a URL. The first one that starts is used.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Opener {
+pub struct UrlOpener {
     commands: Vec<Vec<String>>,
     around: Surroundings,
 }
 
-impl Opener {
+impl UrlOpener {
     /// Reads the colon-separated commands in `BROWSER`, followed by the desktop's opener.
     pub fn of(surroundings: &Surroundings) -> Self {
         let named = surroundings.var("BROWSER").and_then(|value| value.to_str()).unwrap_or_default();
@@ -72,9 +72,9 @@ fn with_address<'a>(words: &'a [String], url: &str) -> (&'a str, Vec<String>) {
 mod tests {
     use super::*;
 
-    fn opener(browser: Option<&str>) -> Opener {
+    fn opener(browser: Option<&str>) -> UrlOpener {
         let env = browser.map(|value| ("BROWSER".into(), value.into()));
-        Opener::of(&Surroundings { env: env.into_iter().collect(), cwd: "/".into() })
+        UrlOpener::of(&Surroundings { env: env.into_iter().collect(), cwd: "/".into() })
     }
 
     #[test]

@@ -22,7 +22,7 @@ pub struct Room {
 }
 
 /// An untrusted text split into rows, with a reading position.
-pub struct Pages {
+pub struct TextPager {
     /// Escaped rows.
     rows: Vec<String>,
     /// Rows per page.
@@ -39,7 +39,7 @@ impl Room {
     }
 }
 
-impl Pages {
+impl TextPager {
     /// Splits an unescaped text into rows without dropping anything.
     pub fn new(text: &str, room: Room) -> Self {
         let width = room.width.clamp(*WIDTHS.start(), *WIDTHS.end()) - GUTTER;
@@ -87,14 +87,14 @@ impl Pages {
 mod tests {
     use super::*;
 
-    fn plain(pages: &Pages) -> String {
+    fn plain(pages: &TextPager) -> String {
         anstream::adapter::strip_str(&pages.shown()).to_string()
     }
 
     #[test]
     fn a_text_is_read_to_its_end() {
         let text: Vec<String> = (1..=20).map(|number| number.to_string()).collect();
-        let mut pages = Pages::new(&text.join("\n"), Room { width: 80, rows: 18 });
+        let mut pages = TextPager::new(&text.join("\n"), Room { width: 80, rows: 18 });
         let mut read = vec![(plain(&pages).lines().count(), pages.unseen())];
         while pages.turn() {
             read.push((plain(&pages).lines().count(), pages.unseen()));
@@ -102,14 +102,14 @@ mod tests {
         assert_eq!(read, [(9, 12), (9, 4), (5, 0)]);
         assert!(plain(&pages).ends_with("lines 17–20 of 20: that is all"), "{}", plain(&pages));
         assert!(!pages.turn());
-        assert_eq!(plain(&Pages::new("a\nb", Room::of(None))), "  │ a\n  │ b");
+        assert_eq!(plain(&TextPager::new("a\nb", Room::of(None))), "  │ a\n  │ b");
     }
 
     #[test]
     fn nothing_is_left_out_and_nothing_acts() {
         let room = Room { width: 30, rows: 24 };
         for text in ["x".repeat(1_000), "漢".repeat(500), "\u{1b}[2J\u{202e}".repeat(90), String::new()] {
-            let pages = Pages::new(&text, room);
+            let pages = TextPager::new(&text, room);
             assert_eq!(pages.rows.concat(), Untrusted::new(text.as_str()).to_string());
             for row in &pages.rows {
                 assert!(unicode_width::UnicodeWidthStr::width(row.as_str()) <= 26, "{row}");
@@ -121,7 +121,7 @@ mod tests {
     #[test]
     fn an_odd_screen_is_no_trouble() {
         for (width, rows) in [(0, 0), (1, 1), (usize::MAX, usize::MAX)] {
-            let pages = Pages::new(&"x".repeat(2_000), Room { width, rows });
+            let pages = TextPager::new(&"x".repeat(2_000), Room { width, rows });
             assert!(pages.rows.len() >= 6 && pages.end() > 0);
         }
     }

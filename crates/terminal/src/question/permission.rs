@@ -2,12 +2,12 @@
 
 use std::fmt::Write as _;
 
-use wharf::tools::Hints;
+use wharf::tools::ToolHints;
 use wharf::{PermissionAnswer, PermissionAsk};
 use wharf_spec::Untrusted;
 
 use super::indented::indented;
-use super::pages::{Pages, Room};
+use super::pages::{Room, TextPager};
 use super::{Heard, NOT_UTF8, Talk, Turn, one_of};
 use crate::editor::Field;
 use crate::style::{HEADING, NAME, QUIET, WARNING, paint};
@@ -19,11 +19,11 @@ const REASON: &str = "Why not? The model is told: ";
 const AGAIN: &str = "  Answer y, s, a, n or r; nothing is called before you do.";
 
 /// Dialog that asks for permission to call a tool.
-pub struct PermissionTalk {
+pub struct PermissionDialog {
     /// The caller, the tool, and the effect of "always".
     head: String,
     /// Changes of the tool definition, and the arguments.
-    call: Pages,
+    call: TextPager,
     place: Place,
 }
 
@@ -33,10 +33,10 @@ enum Place {
     Reason,
 }
 
-impl PermissionTalk {
+impl PermissionDialog {
     /// Creates the dialog. `rule_file` is the display path of the file that "always" writes to, if any.
     pub fn new(ask: &PermissionAsk, rule_file: Option<&str>, room: Room) -> Self {
-        Self { head: head(ask, rule_file), call: Pages::new(&call(ask), room), place: Place::Verdict }
+        Self { head: head(ask, rule_file), call: TextPager::new(&call(ask), room), place: Place::Verdict }
     }
 
     fn hear_verdict(&mut self, line: &str) -> Turn<PermissionAnswer> {
@@ -59,7 +59,7 @@ impl PermissionTalk {
     }
 }
 
-impl Talk for PermissionTalk {
+impl Talk for PermissionDialog {
     type Answer = PermissionAnswer;
 
     fn begin(&self) -> Turn<PermissionAnswer> {
@@ -115,7 +115,7 @@ fn head(ask: &PermissionAsk, rule_file: Option<&str>) -> String {
 }
 
 /// Formats the tool hints declared by the server. They grant nothing.
-fn claims(hints: &Hints) -> Option<String> {
+fn claims(hints: &ToolHints) -> Option<String> {
     let claim = |hint: Option<bool>, yes: &'static str, no: &'static str| hint.map(|hint| if hint { yes } else { no });
     let claims: Vec<&str> = [
         claim(hints.read_only, "it only reads", "it changes something"),

@@ -3,7 +3,7 @@
 use wharf::Consent;
 use wharf_spec::Untrusted;
 
-use super::pages::{Pages, Room};
+use super::pages::{Room, TextPager};
 use super::{Heard, Talk, Turn, consent, one_of};
 use crate::editor::Field;
 use crate::style::{HEADING, NAME, paint};
@@ -29,13 +29,13 @@ pub struct Wanted<'a> {
 
 /// Dialog that shows a text page by page and asks for consent: to send a prompt to the model, or to return its
 /// response.
-pub struct SamplingTalk {
+pub struct SamplingDialog {
     head: String,
-    pages: Pages,
+    pages: TextPager,
     prompt: &'static str,
 }
 
-impl SamplingTalk {
+impl SamplingDialog {
     /// Creates the dialog shown before the model is called.
     pub fn before(wanted: &Wanted<'_>, room: Room) -> Self {
         let Wanted { server, model, messages, max_tokens, text } = wanted;
@@ -45,18 +45,18 @@ impl SamplingTalk {
             "\n{server} wants to use {}: {messages} message{plural}, an answer of at most {max_tokens} tokens",
             paint(HEADING, model.shortened(100))
         );
-        Self { head, pages: Pages::new(text, room), prompt: ASK }
+        Self { head, pages: TextPager::new(text, room), prompt: ASK }
     }
 
     /// Creates the dialog shown after the model has responded. Neither text is escaped by the caller.
     pub fn after(server: &str, answer: &str, room: Room) -> Self {
         let server = paint(NAME, Untrusted::new(server));
         let head = format!("\nThe model has answered. This would be sent to {server}:");
-        Self { head, pages: Pages::new(answer, room), prompt: SEND }
+        Self { head, pages: TextPager::new(answer, room), prompt: SEND }
     }
 }
 
-impl Talk for SamplingTalk {
+impl Talk for SamplingDialog {
     type Answer = Consent;
 
     fn begin(&self) -> Turn<Consent> {
@@ -89,7 +89,7 @@ mod tests {
     const ROOM: Room = Room { width: 80, rows: 16 };
 
     /// Returns the answer to some lines, and the last output.
-    fn talk(mut talk: SamplingTalk, lines: &[&str]) -> (Option<Consent>, String) {
+    fn talk(mut talk: SamplingDialog, lines: &[&str]) -> (Option<Consent>, String) {
         let mut turn = talk.begin();
         for line in lines {
             turn = talk.hear(Heard::Line((*line).to_owned()));
@@ -100,9 +100,9 @@ mod tests {
         }
     }
 
-    fn sampling(text: &str) -> SamplingTalk {
+    fn sampling(text: &str) -> SamplingDialog {
         let wanted = Wanted { server: "demo", model: "small\u{1b}", messages: 2, max_tokens: 200, text };
-        SamplingTalk::before(&wanted, ROOM)
+        SamplingDialog::before(&wanted, ROOM)
     }
 
     #[test]
@@ -113,7 +113,7 @@ mod tests {
              │ user: Ahoy\\u{202e}\nLet the model answer? [y/n]: "
         );
         assert_eq!(
-            talk(SamplingTalk::after("demo", "High\nwater", ROOM), &[]).1,
+            talk(SamplingDialog::after("demo", "High\nwater", ROOM), &[]).1,
             "\nThe model has answered. This would be sent to demo:\n  │ High\n  │ water\nSend it? [y/n]: "
         );
     }
@@ -130,7 +130,7 @@ mod tests {
             (&["what"], None),
         ] {
             assert_eq!(talk(sampling(&long), lines).0, expected, "{lines:?}");
-            assert_eq!(talk(SamplingTalk::after("demo", &long, ROOM), lines).0, expected, "{lines:?}");
+            assert_eq!(talk(SamplingDialog::after("demo", &long, ROOM), lines).0, expected, "{lines:?}");
         }
         assert!(talk(sampling(&long), &[""]).1.contains("lines 7–12 of 21"));
         assert_eq!(sampling("x").hear(Heard::End), Turn::Done(Consent::Refused));

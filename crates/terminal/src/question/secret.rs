@@ -35,7 +35,7 @@ async fn typed(console: &Console, wanted: &[String]) -> Result<Vec<String>, Fail
     terminal::forget_typed();
     let mut found = Vec::new();
     for what in wanted {
-        let _unseen = terminal::Unseen::begin();
+        let _unseen = terminal::EchoGuard::begin();
         match terminal::hear(console, &format!("Secret for {what} (not shown): ")).await {
             Heard::Line(line) => found.push(line),
             Heard::Garbled => return Err(Failure::usage("what was typed is not UTF-8")),

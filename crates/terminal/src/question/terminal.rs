@@ -41,9 +41,9 @@ pub async fn hear(console: &Console, prompt: &str) -> Heard {
 }
 
 /// Guard that disables terminal echo.
-pub struct Unseen(Option<Termios>);
+pub struct EchoGuard(Option<Termios>);
 
-impl Unseen {
+impl EchoGuard {
     pub fn begin() -> Self {
         let Ok(before) = tcgetattr(rustix::stdio::stdin()) else { return Self(None) };
         let mut unseen = before.clone();
@@ -55,7 +55,7 @@ impl Unseen {
     }
 }
 
-impl Drop for Unseen {
+impl Drop for EchoGuard {
     fn drop(&mut self) {
         if let Some(before) = &self.0 {
             let _ = tcsetattr(rustix::stdio::stdin(), OptionalActions::Now, before);

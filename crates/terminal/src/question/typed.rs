@@ -1,21 +1,21 @@
 //! Parses text typed for a form field into JSON.
 
-use wharf_wire::{Choice, Field, FieldKind, Raw, Reason};
+use wharf_wire::{Choice, Field, FieldKind, RawJson, Reason};
 
 /// Converts a text to the field's JSON value.
 ///
 /// # Errors
 ///
 /// Returns the reason if the text is not a valid value.
-pub fn read(field: &Field, text: &str) -> Result<Raw, Reason> {
+pub fn read(field: &Field, text: &str) -> Result<RawJson, Reason> {
     let value = match &field.kind {
         FieldKind::Text { .. } => json(text),
-        FieldKind::Number { .. } => Raw::parse(text.trim().to_owned()).map_err(|_| Reason::NotNumber)?,
-        FieldKind::Integer { .. } => Raw::parse(text.trim().to_owned()).map_err(|_| Reason::NotInteger)?,
+        FieldKind::Number { .. } => RawJson::parse(text.trim().to_owned()).map_err(|_| Reason::NotNumber)?,
+        FieldKind::Integer { .. } => RawJson::parse(text.trim().to_owned()).map_err(|_| Reason::NotInteger)?,
         FieldKind::Boolean => json(&read_boolean(text).ok_or(Reason::NotBoolean)?),
         FieldKind::Choice { options } => json(pick(options, text)?),
         FieldKind::Choices { .. } if text.trim_start().starts_with('[') => {
-            Raw::parse(text.trim().to_owned()).map_err(|_| Reason::NotList)?
+            RawJson::parse(text.trim().to_owned()).map_err(|_| Reason::NotList)?
         }
         FieldKind::Choices { options, .. } => {
             let picked: Result<Vec<&str>, Reason> = text.split(',').map(|part| pick(options, part)).collect();
@@ -54,18 +54,18 @@ fn read_boolean(text: &str) -> Option<bool> {
     }
 }
 
-fn json<T: serde::Serialize + ?Sized>(value: &T) -> Raw {
-    Raw::of(value).expect("texts, booleans and lists of texts are JSON")
+fn json<T: serde::Serialize + ?Sized>(value: &T) -> RawJson {
+    RawJson::of(value).expect("texts, booleans and lists of texts are JSON")
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use wharf_wire::{Bounds, FormRequest, View as _};
+    use wharf_wire::{FormRequest, JsonLimits, View as _};
 
     fn field(property: &str) -> Field {
         let text = format!(r#"{{"message":"m","requestedSchema":{{"properties":{{"x":{property}}}}}}}"#);
-        FormRequest::view(Raw::parse(text).unwrap(), &Bounds::default()).unwrap().fields.remove(0)
+        FormRequest::view(RawJson::parse(text).unwrap(), &JsonLimits::default()).unwrap().fields.remove(0)
     }
 
     #[track_caller]

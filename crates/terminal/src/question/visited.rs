@@ -13,15 +13,15 @@ pub fn prompt(server: &str) -> String {
 
 /// Dialog shown while a page is open. The page may stay open for minutes, so only Enter, `done` or end of input
 /// confirms.
-pub struct VisitedTalk(String);
+pub struct PageVisitDialog(String);
 
-impl VisitedTalk {
+impl PageVisitDialog {
     pub fn new(server: &str) -> Self {
         Self(prompt(server))
     }
 }
 
-impl Talk for VisitedTalk {
+impl Talk for PageVisitDialog {
     type Answer = ();
 
     fn begin(&self) -> Turn<()> {
@@ -56,9 +56,9 @@ mod tests {
             (line("/mcp"), false),
             (Heard::Garbled, false),
         ] {
-            assert_eq!(VisitedTalk::new("demo").hear(heard.clone()) == Turn::Done(()), is_done, "{heard:?}");
+            assert_eq!(PageVisitDialog::new("demo").hear(heard.clone()) == Turn::Done(()), is_done, "{heard:?}");
         }
         // Commands are not accepted where a fixed answer is expected.
-        assert_eq!(VisitedTalk::new("demo").field().choices, ["done"]);
+        assert_eq!(PageVisitDialog::new("demo").field().choices, ["done"]);
     }
 }

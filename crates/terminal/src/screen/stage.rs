@@ -19,12 +19,12 @@ pub struct Stage {
     drawn: Option<usize>,
     /// True if the prompt must be redrawn.
     is_stale: bool,
-    asides: Asides,
+    asides: LogLineRate,
 }
 
 /// Log lines in the current period.
 #[derive(Debug, Default)]
-struct Asides {
+struct LogLineRate {
     since: Option<Instant>,
     taken: usize,
     lost: usize,
@@ -32,7 +32,7 @@ struct Asides {
 
 /// State of the status line when the prompt is drawn.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Updating {
+pub enum StatusLineMode {
     /// Shown above the prompt.
     Shown,
     /// Removed: the entered line is final and stays as it is.
@@ -93,7 +93,7 @@ impl Stage {
         if self.asides.since.is_none_or(|since| now < since + WHILE) {
             return;
         }
-        let Asides { lost, .. } = std::mem::take(&mut self.asides);
+        let LogLineRate { lost, .. } = std::mem::take(&mut self.asides);
         if lost > 0 {
             self.print(&paint(QUIET, format_args!("({} more lines)", grouped(lost))).to_string());
         }
@@ -101,9 +101,9 @@ impl Stage {
 
     /// Returns the text to write on the empty row of the prompt: erases the old status line, prints the pending output
     /// and leaves the cursor at the position of the prompt.
-    pub fn before_prompt(&mut self, updating: Updating, columns: usize) -> String {
+    pub fn before_prompt(&mut self, updating: StatusLineMode, columns: usize) -> String {
         let mut text = self.without_status(columns);
-        if let Some(status) = self.status.as_deref().filter(|_| updating == Updating::Shown) {
+        if let Some(status) = self.status.as_deref().filter(|_| updating == StatusLineMode::Shown) {
             let line = fitted(status, columns.saturating_sub(1));
             self.drawn = Some(plain_width(&line));
             text.push_str(&line);
@@ -155,9 +155,9 @@ mod tests {
     use super::*;
 
     /// A terminal in the state in which the editor draws: the rows of the line are empty.
-    struct Drawn(vt100::Parser);
+    struct DrawnTerminal(vt100::Parser);
 
-    impl Drawn {
+    impl DrawnTerminal {
         fn new() -> Self {
             let cells = |count| std::num::NonZeroU16::new(count).unwrap();
             let mut parser = vt100::Parser::new(cells(8), cells(20), 100);
@@ -166,7 +166,7 @@ mod tests {
         }
 
         /// Draws a prompt after the text above it, like the editor.
-        fn prompt(&mut self, stage: &mut Stage, updating: Updating, line: &str) -> String {
+        fn prompt(&mut self, stage: &mut Stage, updating: StatusLineMode, line: &str) -> String {
             let text = format!("\r\x1b[K{}\u{203a} {line}", stage.before_prompt(updating, 20));
             self.0.process(text.replace('\n', "\r\n").as_bytes());
             self.0.screen().contents()
@@ -175,20 +175,23 @@ mod tests {
 
     #[test]
     fn the_updating_line_stays_right_above_the_prompt() {
-        let (mut stage, mut drawn) = (Stage::default(), Drawn::new());
+        let (mut stage, mut drawn) = (Stage::default(), DrawnTerminal::new());
         stage.set_status(Some("working".to_owned()));
-        assert_eq!(drawn.prompt(&mut stage, Updating::Shown, ""), "before\nworking\n\u{203a} ");
+        assert_eq!(drawn.prompt(&mut stage, StatusLineMode::Shown, ""), "before\nworking\n\u{203a} ");
         stage.print("one\ntwo");
-        assert_eq!(drawn.prompt(&mut stage, Updating::Shown, "a"), "before\none\ntwo\nworking\n\u{203a} a");
+        assert_eq!(drawn.prompt(&mut stage, StatusLineMode::Shown, "a"), "before\none\ntwo\nworking\n\u{203a} a");
         stage.set_status(Some("\x1b[2mstill working on it all\x1b[0m".to_owned()));
         let cut = "before\none\ntwo\nstill working on i…\n\u{203a} ab";
-        assert_eq!(drawn.prompt(&mut stage, Updating::Shown, "ab"), cut);
-        assert_eq!(drawn.prompt(&mut stage, Updating::Gone, "ab"), "before\none\ntwo\n\u{203a} ab");
+        assert_eq!(drawn.prompt(&mut stage, StatusLineMode::Shown, "ab"), cut);
+        assert_eq!(drawn.prompt(&mut stage, StatusLineMode::Gone, "ab"), "before\none\ntwo\n\u{203a} ab");
         stage.leave_line();
         drawn.0.process(b"\r\n");
         stage.set_status(None);
         stage.print("three");
-        assert_eq!(drawn.prompt(&mut stage, Updating::Shown, ""), "before\none\ntwo\n\u{203a} ab\nthree\n\u{203a} ");
+        assert_eq!(
+            drawn.prompt(&mut stage, StatusLineMode::Shown, ""),
+            "before\none\ntwo\n\u{203a} ab\nthree\n\u{203a} "
+        );
     }
 
     #[test]
@@ -228,7 +231,7 @@ mod tests {
         assert_eq!(stage.due(now), None);
         stage.set_status(Some("a".to_owned()));
         assert_eq!(stage.due(now), Some(Duration::ZERO));
-        stage.before_prompt(Updating::Shown, 80);
+        stage.before_prompt(StatusLineMode::Shown, 80);
         stage.set_status(Some("a".to_owned()));
         assert_eq!(stage.due(now), None);
     }

@@ -2,7 +2,7 @@
 
 use tokio::task::JoinSet;
 use tokio::time::Instant;
-use wharf_client::{ConnectOptions, Connection, Services, connect_to};
+use wharf_client::{ClientServices, ConnectOptions, Connection, connect_to};
 use wharf_spec::{ServerEntry, ServerSettings};
 
 use super::while_starting;
@@ -15,7 +15,11 @@ use crate::session::Session;
 /// # Errors
 ///
 /// Fails if the connection fails.
-pub async fn connect_one(session: &Session, server: &ServerEntry, services: &Services) -> Result<Connection, Failure> {
+pub async fn connect_one(
+    session: &Session,
+    server: &ServerEntry,
+    services: &ClientServices,
+) -> Result<Connection, Failure> {
     let ready = |connection| async { Ok(connection) };
     let mut connected = each_served(session, std::slice::from_ref(server), services, ready).await;
     let connection = connected.pop().unwrap_or_else(|| Err(Failure::other("no server was asked for")))?;
@@ -33,7 +37,7 @@ where
     T: Send + 'static,
     F: Future<Output = Result<T, Failure>> + Send + 'static,
 {
-    each_served(session, servers, &Services::default(), work).await
+    each_served(session, servers, &ClientServices::default(), work).await
 }
 
 /// Connects to all servers in parallel and starts the work for each as soon as it is connected. A failure of one server
@@ -45,7 +49,7 @@ where
 async fn each_served<T, F>(
     session: &Session,
     servers: &[ServerEntry],
-    services: &Services,
+    services: &ClientServices,
     work: impl Fn(Connection) -> F,
 ) -> Vec<Result<T, Failure>>
 where

@@ -5,10 +5,10 @@ use std::sync::Arc;
 
 use url::Url;
 use wharf_config::{Configured, origin_of};
-use wharf_spec::{Admission, ServerEntry, ServerName, Untrusted, shown_url};
+use wharf_spec::{ActivationState, ServerEntry, ServerName, Untrusted, shown_url};
 
 use super::Dial;
-use crate::configured::{ConfigArgs, Configuration, filed_key, refusal, with_login};
+use crate::configured::{ConfigArgs, ConfigContext, filed_key, refusal, with_login};
 use crate::failure::Failure;
 use crate::session::Session;
 
@@ -32,7 +32,7 @@ pub fn names(session: &Session) -> Result<Vec<&str>, Failure> {
 pub async fn all(session: &Session) -> Result<(Vec<ServerEntry>, Vec<Failure>), Failure> {
     let (entries, failures) = session.configuration.entries().await?;
     let servers = session.configuration.config()?.servers.iter();
-    let mut waiting = servers.filter(|server| server.admission() == Admission::Unapproved).filter_map(refusal);
+    let mut waiting = servers.filter(|server| server.admission() == ActivationState::Unapproved).filter_map(refusal);
     match waiting.next() {
         Some(first) if entries.is_empty() && failures.is_empty() => return Err(first),
         first => {
@@ -124,11 +124,11 @@ pub fn shown_word(word: &str) -> String {
 }
 
 /// Loads a single file, as with `--config` and `--only-config`.
-fn of_file(session: &Session, file: &str) -> Result<Configuration, Failure> {
+fn of_file(session: &Session, file: &str) -> Result<ConfigContext, Failure> {
     if !session.surroundings.cwd.join(Path::new(file)).is_file() {
         return Err(Failure::usage(format_args!("there is no file `{file}`")));
     }
-    Ok(Configuration::new(ConfigArgs::only(file), &session.surroundings, Arc::clone(&session.console)))
+    Ok(ConfigContext::new(ConfigArgs::only(file), &session.surroundings, Arc::clone(&session.console)))
 }
 
 /// Returns the failure of a command without a server.

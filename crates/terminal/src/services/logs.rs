@@ -34,11 +34,11 @@ fn line(server: &str, message: &LogMessage) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use wharf_wire::{Bounds, Raw, View as _};
+    use wharf_wire::{JsonLimits, RawJson, View as _};
 
     #[track_caller]
     fn check(message: &'static str, expected: &str) {
-        let message = LogMessage::view(Raw::parse(message).unwrap(), &Bounds::default()).unwrap();
+        let message = LogMessage::view(RawJson::parse(message).unwrap(), &JsonLimits::default()).unwrap();
         assert_eq!(anstream::adapter::strip_str(&line("demo", &message)).to_string(), expected);
     }
 
@@ -47,7 +47,7 @@ mod tests {
         check(r#"{"level":"info","data":"a\nb\u001b[2J"}"#, r"demo · info: a\nb\u{1b}[2J");
         check(r#"{"level":"error","logger":"db\r","data":{"code":7}}"#, r#"demo · error db\r: {"code":7}"#);
         let long = format!(r#"{{"level":"debug","data":"{}"}}"#, "x".repeat(5_000));
-        let message = LogMessage::view(Raw::parse(long).unwrap(), &Bounds::default()).unwrap();
+        let message = LogMessage::view(RawJson::parse(long).unwrap(), &JsonLimits::default()).unwrap();
         assert!(line("demo", &message).chars().count() < MESSAGE_SHOWN + 100);
     }
 }

@@ -6,18 +6,18 @@ use std::sync::Arc;
 use tokio::sync::mpsc;
 use tokio::sync::mpsc::error::TrySendError;
 use wharf_client::{Elicitor, Pending};
-use wharf_wire::{ElicitAnswer, Elicitation, UrlRequest};
+use wharf_wire::{Elicitation, ElicitationResponse, UrlRequest};
 
 use crate::console::Console;
 use crate::failure::Failure;
-use crate::question::{Asking, Opener, ask, from_answers, page_visited};
+use crate::question::{Asking, UrlOpener, ask, from_answers, page_visited};
 use crate::session::Session;
 
 /// The elicitor of one-shot commands.
 #[derive(Clone)]
 pub struct Person {
     console: Arc<Console>,
-    opener: Opener,
+    opener: UrlOpener,
     allow_secrets: bool,
     /// Values of `--answer`. If there are any, the user is not prompted.
     answers: Arc<[String]>,
@@ -30,7 +30,7 @@ impl Person {
     pub fn new(session: &Session, answers: Vec<String>, allow_secrets: bool, misfit: mpsc::Sender<Failure>) -> Self {
         Self {
             console: session.console.clone(),
-            opener: Opener::of(&session.surroundings),
+            opener: UrlOpener::of(&session.surroundings),
             allow_secrets,
             answers: answers.into(),
             cwd: session.surroundings.cwd.clone(),
@@ -38,7 +38,7 @@ impl Person {
         }
     }
 
-    async fn answer(&self, server: &str, question: &Elicitation) -> ElicitAnswer {
+    async fn answer(&self, server: &str, question: &Elicitation) -> ElicitationResponse {
         if self.answers.is_empty() {
             let Self { console, opener, allow_secrets, .. } = self;
             return ask(&Asking { console, server, opener, allow_secrets: *allow_secrets }, question).await;
@@ -46,7 +46,7 @@ impl Person {
         match from_answers(question, &self.answers, &self.cwd) {
             Ok(answer) => answer,
             Err(failure) => match self.misfit.try_send(failure.about(server)) {
-                Err(TrySendError::Closed(_)) => ElicitAnswer::Cancel,
+                Err(TrySendError::Closed(_)) => ElicitationResponse::Cancel,
                 // The first failure ends the command. Later ones are dropped.
                 Ok(()) | Err(TrySendError::Full(_)) => std::future::pending().await,
             },
@@ -59,7 +59,7 @@ impl Elicitor for Person {
         true
     }
 
-    fn elicit(&self, server: &str, question: Elicitation) -> Pending<ElicitAnswer> {
+    fn elicit(&self, server: &str, question: Elicitation) -> Pending<ElicitationResponse> {
         let (person, server) = (self.clone(), server.to_owned());
         Box::pin(async move { person.answer(&server, &question).await })
     }

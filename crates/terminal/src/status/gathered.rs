@@ -5,7 +5,7 @@ use std::time::SystemTime;
 
 use wharf::{Host, ServerStatus, State, Trouble};
 use wharf_config::{Config, Configured, Reach};
-use wharf_spec::{Admission, HttpForm, ServerEntry, Surroundings};
+use wharf_spec::{ActivationState, HttpForm, ServerEntry, Surroundings};
 use wharf_wire::Implementation;
 
 use crate::configured::problems_of;
@@ -52,7 +52,7 @@ pub struct Counts {
 
 /// Returns a row for each server, and for each project entry that awaits approval.
 pub fn gather(parts: &Gathered<'_>) -> Vec<Row> {
-    let waits = |server: &&Configured| server.admission() == Admission::Unapproved;
+    let waits = |server: &&Configured| server.admission() == ActivationState::Unapproved;
     let beside = parts.config.beside.iter().filter(waits);
     let is_wanted =
         |server: &&Configured| parts.ids.is_empty() || parts.ids.iter().any(|id| server.name.as_str() == id);
@@ -83,9 +83,9 @@ fn row(parts: &Gathered<'_>, server: &Configured) -> Row {
         return row;
     }
     match server.admission() {
-        Admission::Disabled => row.state = State::Disabled,
-        Admission::Unapproved => row.state = State::Unapproved,
-        Admission::Enabled => match parts.host.status_of(server.name.as_str()) {
+        ActivationState::Disabled => row.state = State::Disabled,
+        ActivationState::Unapproved => row.state = State::Unapproved,
+        ActivationState::Enabled => match parts.host.status_of(server.name.as_str()) {
             Ok(status) => known(&mut row, parts, &status),
             Err(_) => absent(&mut row, parts),
         },

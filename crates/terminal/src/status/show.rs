@@ -5,7 +5,7 @@ use wharf::State;
 use wharf_spec::Untrusted;
 
 use super::gathered::Row;
-use crate::age::Ago;
+use crate::age::AgeText;
 use crate::clock::timestamp;
 use crate::columns::{Side, columns};
 use crate::counted::Counted;
@@ -48,7 +48,7 @@ fn cells(row: &Row) -> [String; 7] {
         state(row.state),
         tools,
         row.revision.clone().unwrap_or_else(|| "-".to_owned()),
-        row.since.map_or("-".to_owned(), |since| Ago(since).to_string()),
+        row.since.map_or("-".to_owned(), |since| AgeText(since).to_string()),
     ]
 }
 

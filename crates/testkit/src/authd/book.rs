@@ -4,7 +4,7 @@ use std::collections::{HashMap, HashSet};
 
 use super::ledger::Site;
 use super::random::hex;
-use super::switches::{ClientAuth, Rotation};
+use super::switches::{ClientAuth, RefreshRotation};
 
 /// Event counters.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, serde::Serialize)]
@@ -90,7 +90,7 @@ pub(super) struct Pair {
 }
 
 #[derive(Default)]
-pub(super) struct Book {
+pub(super) struct AuthTokenStore {
     pub clients: HashMap<(Site, String), Client>,
     pub codes: HashMap<String, Code>,
     pub devices: HashMap<String, DeviceLogin>,
@@ -108,7 +108,7 @@ pub(super) struct Book {
     dead: HashSet<u64>,
 }
 
-impl Book {
+impl AuthTokenStore {
     /// Creates a secret of a kind and records it as one that must not leak.
     pub fn secret(&mut self, kind: &str) -> String {
         let secret = format!("{kind}-{}", hex(20));
@@ -134,7 +134,7 @@ impl Book {
         Pair { access, refresh }
     }
 
-    /// Records the arrival of a refresh token; [`Book::answered`] ends the presentation.
+    /// Records the arrival of a refresh token; [`AuthTokenStore::answered`] ends the presentation.
     pub fn presented(&mut self, token: &str) {
         self.counts.refreshes += 1;
         let Some(refresh) = self.refreshes.get_mut(token) else { return };
@@ -175,14 +175,14 @@ impl Book {
     }
 
     /// Issues the next tokens for a redeemed refresh token.
-    pub fn renew(&mut self, token: &str, holder: &Holder, rotation: Rotation) -> Pair {
-        let mut pair = self.issue(holder, rotation == Rotation::SingleUse);
+    pub fn renew(&mut self, token: &str, holder: &Holder, rotation: RefreshRotation) -> Pair {
+        let mut pair = self.issue(holder, rotation == RefreshRotation::SingleUse);
         match (rotation, self.refreshes.get_mut(token), &pair.refresh) {
-            (Rotation::SingleUse, Some(old), Some(refresh)) => {
+            (RefreshRotation::SingleUse, Some(old), Some(refresh)) => {
                 old.successor = Some((pair.access.clone(), refresh.clone()));
                 self.counts.rotations += 1;
             }
-            (Rotation::Repeated, ..) => pair.refresh = Some(token.to_owned()),
+            (RefreshRotation::Repeated, ..) => pair.refresh = Some(token.to_owned()),
             _ => {}
         }
         pair
@@ -228,18 +228,18 @@ impl Book {
 mod tests {
     use super::*;
 
-    fn holder(book: &mut Book) -> Holder {
+    fn holder(book: &mut AuthTokenStore) -> Holder {
         let family = book.new_family();
         Holder { site: Site::Issuer, client: "me".into(), scope: String::new(), key: None, family }
     }
 
     #[test]
     fn a_used_refresh_token_takes_its_family_with_it() {
-        let mut book = Book::default();
+        let mut book = AuthTokenStore::default();
         let holder = holder(&mut book);
         let first = book.issue(&holder, true).refresh.unwrap();
         assert!(book.redeem(&first, Site::Issuer, "me").is_some());
-        let second = book.renew(&first, &holder, Rotation::SingleUse);
+        let second = book.renew(&first, &holder, RefreshRotation::SingleUse);
         assert!(book.admit(&second.access, None).is_some());
         assert!(book.redeem(&first, Site::Issuer, "me").is_none());
         assert!(book.admit(&second.access, None).is_none());
@@ -248,7 +248,7 @@ mod tests {
 
     #[test]
     fn presentations_are_told_apart() {
-        let mut book = Book::default();
+        let mut book = AuthTokenStore::default();
         let holder = holder(&mut book);
         let first = book.issue(&holder, true).refresh.unwrap();
         book.presented(&first);
@@ -256,7 +256,7 @@ mod tests {
         assert_eq!((book.counts.reused, book.counts.concurrent, book.counts.stale), (1, 1, 0));
         book.answered(&first, false);
         book.answered(&first, false);
-        let second = book.renew(&first, &holder, Rotation::SingleUse);
+        let second = book.renew(&first, &holder, RefreshRotation::SingleUse);
         book.presented(&first);
         assert_eq!((book.counts.reused, book.counts.concurrent, book.counts.stale), (2, 1, 0));
         book.answered(&first, false);
@@ -268,7 +268,7 @@ mod tests {
     #[test]
     fn whoever_was_killed_presents_nothing_at_the_same_time() {
         for first_is_dead in [true, false] {
-            let mut book = Book::default();
+            let mut book = AuthTokenStore::default();
             let holder = holder(&mut book);
             let token = book.issue(&holder, true).refresh.unwrap();
             book.presented(&token);
@@ -281,7 +281,7 @@ mod tests {
 
     #[test]
     fn a_stranger_gets_nothing_and_is_counted() {
-        let mut book = Book::default();
+        let mut book = AuthTokenStore::default();
         let holder = holder(&mut book);
         let token = book.issue(&holder, true).refresh.unwrap();
         assert!(book.redeem(&token, Site::Second, "me").is_none());

@@ -10,14 +10,14 @@ use super::book::Client;
 use super::exchange::Exchange;
 use super::http::{Answer, decoded};
 use super::ledger::locked;
-use super::proof::Statement;
+use super::proof::SignedJwt;
 use super::random::hex;
 use super::switches::{ClientAuth, Registration};
 
 const SIGNED: &str = "urn:ietf:params:oauth:client-assertion-type:jwt-bearer";
 
 /// The client credentials of a request.
-struct Presented {
+struct ClientCredentials {
     id: String,
     secret: Option<String>,
     auth: ClientAuth,
@@ -83,30 +83,34 @@ impl Exchange<'_> {
         is_document.then_some(Client { secret: None, auth: ClientAuth::None, redirect_uris: None, expires_at: 0 })
     }
 
-    fn presented(&self) -> Option<Presented> {
+    fn presented(&self) -> Option<ClientCredentials> {
         if let Some(header) = self.request.header("authorization") {
             let pair = STANDARD.decode(header.strip_prefix("Basic ")?).ok()?;
             let (id, secret) =
                 String::from_utf8(pair).ok()?.split_once(':').map(|(id, secret)| (decoded(id), decoded(secret)))?;
-            return Some(Presented { id, secret: Some(secret), auth: ClientAuth::Basic });
+            return Some(ClientCredentials { id, secret: Some(secret), auth: ClientAuth::Basic });
         }
         if self.field("client_assertion_type") == Some(SIGNED) {
             return self.signed();
         }
         let secret = self.field("client_secret").map(str::to_owned);
         let auth = if secret.is_some() { ClientAuth::Post } else { ClientAuth::None };
-        Some(Presented { id: self.field("client_id")?.to_owned(), secret, auth })
+        Some(ClientCredentials { id: self.field("client_id")?.to_owned(), secret, auth })
     }
 
     /// Authenticates a client by a signed assertion (RFC 7523). The audience is the issuer, not the endpoint.
-    fn signed(&self) -> Option<Presented> {
-        let statement = Statement::read(self.field("client_assertion")?)?;
+    fn signed(&self) -> Option<ClientCredentials> {
+        let statement = SignedJwt::read(self.field("client_assertion")?)?;
         let given = &self.shared.given;
         let claims = &statement.claims;
         let is_ours = claims["iss"] == given.id && claims["sub"] == given.id && claims["aud"] == self.issuer();
         let is_dated = claims["exp"].as_u64().is_some_and(|end| !has_passed(end)) && claims["jti"].is_string();
         let is_good = is_ours && is_dated && statement.is_signed_by(given.key.point());
-        is_good.then(|| Presented { id: given.id.clone(), secret: Some(given.secret.clone()), auth: ClientAuth::Key })
+        is_good.then(|| ClientCredentials {
+            id: given.id.clone(),
+            secret: Some(given.secret.clone()),
+            auth: ClientAuth::Key,
+        })
     }
 }
 

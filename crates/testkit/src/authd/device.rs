@@ -7,7 +7,7 @@ use super::exchange::Exchange;
 use super::http::Answer;
 use super::ledger::locked;
 use super::random::hex;
-use super::switches::DeviceEnd;
+use super::switches::DeviceLoginOutcome;
 
 impl Exchange<'_> {
     /// Issues a device code and a user code.
@@ -49,9 +49,9 @@ impl Exchange<'_> {
         match device.end {
             _ if questions <= device.pending => refused("authorization_pending"),
             _ if questions <= device.pending + device.slow_downs => refused("slow_down"),
-            DeviceEnd::Denied => refused("access_denied"),
-            DeviceEnd::Expired => refused("expired_token"),
-            DeviceEnd::Granted => {
+            DeviceLoginOutcome::Denied => refused("access_denied"),
+            DeviceLoginOutcome::Expired => refused("expired_token"),
+            DeviceLoginOutcome::Granted => {
                 let holder = Holder { key, ..login.holder.clone() };
                 book.devices.remove(code);
                 let pair = book.issue(&holder, self.switches.refresh_tokens);

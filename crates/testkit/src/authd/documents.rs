@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 use super::exchange::Exchange;
 use super::http::Answer;
 use super::ledger::Site;
-use super::switches::{Description, Document, Dpop, Metadata, Registration, Revocation};
+use super::switches::{Description, Document, Dpop, Metadata, Registration, RevocationBehaviour};
 
 /// Path of redirected documents, at the second issuer.
 const ELSEWHERE: &str = "/elsewhere";
@@ -97,7 +97,7 @@ impl Exchange<'_> {
         if self.switches.device.is_some() {
             say("device_authorization_endpoint", json!(format!("{issuer}/device")));
         }
-        if self.switches.revocation != Revocation::Absent {
+        if self.switches.revocation != RevocationBehaviour::Absent {
             say("revocation_endpoint", json!(format!("{issuer}/revoke")));
         }
         if self.switches.client_documents {

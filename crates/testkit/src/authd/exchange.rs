@@ -2,9 +2,9 @@
 
 use super::http::{self, Answer, field};
 use super::ledger::{Site, locked};
-use super::proof::{self, Expected, Flaw};
-use super::serving::{Rotated, Shared};
-use super::switches::{Dpop, Registration, Revocation, Switches};
+use super::proof::{self, Flaw, ProofExpectation};
+use super::serving::{Shared, TokenRotation};
+use super::switches::{Dpop, Registration, RevocationBehaviour, Switches};
 use crate::request::{Fields, Request};
 
 /// One request being answered.
@@ -17,7 +17,7 @@ pub(super) struct Exchange<'a> {
     /// Snapshot from the arrival of the request.
     pub switches: Switches,
     /// The refresh token that this request used.
-    pub rotated: Option<Rotated>,
+    pub rotated: Option<TokenRotation>,
 }
 
 impl<'a> Exchange<'a> {
@@ -49,7 +49,7 @@ impl<'a> Exchange<'a> {
             "POST /token" => self.token(),
             "POST /register" if self.switches.registration != Registration::Absent => self.register(),
             "POST /device" if self.switches.device.is_some() => self.begin_device_login(),
-            "POST /revoke" if self.switches.revocation != Revocation::Absent => self.revoke(),
+            "POST /revoke" if self.switches.revocation != RevocationBehaviour::Absent => self.revoke(),
             _ => Answer::empty(404),
         }
     }
@@ -74,7 +74,7 @@ impl<'a> Exchange<'a> {
         let url = format!("{}{}", self.shared.origin(self.site), self.request.path());
         let nonce = locked(&self.shared.nonce).clone();
         let nonce = (self.switches.dpop == Dpop::Nonce).then_some(nonce.as_str());
-        let expected = Expected { method: &self.request.method, url: &url, token, nonce };
+        let expected = ProofExpectation { method: &self.request.method, url: &url, token, nonce };
         let proven = proof::check(proof, &expected)?;
         let is_new = locked(&self.shared.book).proofs.insert(proven.id);
         if is_new { Ok(Some(proven.key)) } else { Err(Flaw::Invalid) }

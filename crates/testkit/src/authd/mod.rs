@@ -31,16 +31,16 @@ pub use book::Counts;
 pub use key::Key;
 pub use ledger::{Seen, Site};
 pub use process::run;
-pub use serving::{Rotated, Stage};
+pub use serving::{Stage, TokenRotation};
 pub use switches::{
-    ClientAuth, Description, Device, DeviceEnd, Document, Dpop, Iss, Metadata, Page, Refresh, Registration, Resource,
-    Revocation, Rotation, StepUp, Switches,
+    ClientAuth, Description, DeviceLoginBehaviour, DeviceLoginOutcome, Document, Dpop, IssParameter, Metadata, Page,
+    Refresh, RefreshRotation, Registration, Resource, RevocationBehaviour, ScopeRequirement, Switches,
 };
 pub use visit::visit;
 
 use crate::below::Endpoint;
 use ledger::locked;
-use serving::{Origins, Shared};
+use serving::{Shared, SiteOrigins};
 
 /// The two servers, and a second authorization server for issuer moves.
 pub struct Authd {
@@ -59,7 +59,7 @@ impl Authd {
         };
         let endpoints = [open(Site::Server)?, open(Site::Issuer)?, open(Site::Second)?];
         let [server, issuer, second] = [0, 1, 2].map(|index: usize| format!("http://{}", endpoints[index].address()));
-        shared.settle(Origins { server, issuer, second });
+        shared.settle(SiteOrigins { server, issuer, second });
         Ok(Authd { shared, _endpoints: endpoints })
     }
 
@@ -154,7 +154,7 @@ impl Authd {
 
     /// Requires a token with this scope for calls.
     pub fn require_scope(&self, scope: &str) {
-        self.change(|switches| switches.step_up = StepUp::Needs(scope.to_owned()));
+        self.change(|switches| switches.step_up = ScopeRequirement::Needs(scope.to_owned()));
     }
 
     /// Deletes all registered clients.
@@ -179,7 +179,7 @@ impl Authd {
 
     /// Sets a hook that is called after a refresh token was used, and again after the response was written. The server
     /// waits for the hook both times.
-    pub fn on_rotation(&self, hook: impl Fn(&Rotated) + Send + Sync + 'static) {
+    pub fn on_rotation(&self, hook: impl Fn(&TokenRotation) + Send + Sync + 'static) {
         *locked(&self.shared.hook) = Some(Arc::new(hook));
     }
 }

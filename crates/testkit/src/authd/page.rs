@@ -4,7 +4,7 @@ use super::book::{Code, Holder};
 use super::exchange::Exchange;
 use super::http::{Answer, encoded, field};
 use super::ledger::locked;
-use super::switches::{Iss, Page};
+use super::switches::{IssParameter, Page};
 
 impl Exchange<'_> {
     /// Redirects the user back to the client.
@@ -61,10 +61,10 @@ impl Exchange<'_> {
 
     fn iss(&self) -> Option<String> {
         match self.switches.iss {
-            Iss::Right => Some(self.issuer()),
-            Iss::Wrong => Some("https://elsewhere.example".to_owned()),
-            Iss::Slash => Some(format!("{}/", self.issuer())),
-            Iss::Absent => None,
+            IssParameter::Right => Some(self.issuer()),
+            IssParameter::Wrong => Some("https://elsewhere.example".to_owned()),
+            IssParameter::Slash => Some(format!("{}/", self.issuer())),
+            IssParameter::Absent => None,
         }
     }
 }

@@ -8,20 +8,20 @@ use serde_json::Value;
 use super::random::sha256;
 
 /// A parsed JWT with an unverified signature.
-pub(super) struct Statement<'a> {
+pub(super) struct SignedJwt<'a> {
     pub header: Value,
     pub claims: Value,
     signed: &'a str,
     signature: Vec<u8>,
 }
 
-impl<'a> Statement<'a> {
-    pub fn read(text: &'a str) -> Option<Statement<'a>> {
+impl<'a> SignedJwt<'a> {
+    pub fn read(text: &'a str) -> Option<SignedJwt<'a>> {
         let (signed, signature) = text.rsplit_once('.')?;
         let (header, claims) = signed.split_once('.')?;
         let part = |text| serde_json::from_slice(&URL_SAFE_NO_PAD.decode(text).ok()?).ok();
         let signature = URL_SAFE_NO_PAD.decode(signature).ok()?;
-        Some(Statement { header: part(header)?, claims: part(claims)?, signed, signature })
+        Some(SignedJwt { header: part(header)?, claims: part(claims)?, signed, signature })
     }
 
     /// Reports whether the signature matches this key, an uncompressed X9.62 point.
@@ -32,7 +32,7 @@ impl<'a> Statement<'a> {
 }
 
 /// The request a proof must match.
-pub(super) struct Expected<'a> {
+pub(super) struct ProofExpectation<'a> {
     pub method: &'a str,
     pub url: &'a str,
     /// The access token sent with the proof.
@@ -58,8 +58,8 @@ pub(super) enum Flaw {
 }
 
 /// Verifies a proof.
-pub(super) fn check(proof: &str, expected: &Expected<'_>) -> Result<Proven, Flaw> {
-    let statement = Statement::read(proof).ok_or(Flaw::Invalid)?;
+pub(super) fn check(proof: &str, expected: &ProofExpectation<'_>) -> Result<Proven, Flaw> {
+    let statement = SignedJwt::read(proof).ok_or(Flaw::Invalid)?;
     let (header, claims) = (&statement.header, &statement.claims);
     let jwk = &header["jwk"];
     let is_signed = point(jwk).is_some_and(|point| statement.is_signed_by(&point));

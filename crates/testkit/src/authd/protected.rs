@@ -8,7 +8,7 @@ use super::exchange::Exchange;
 use super::http::{Answer, Ending};
 use super::ledger::locked;
 use super::proof::Flaw;
-use super::switches::{Dpop, StepUp};
+use super::switches::{Dpop, ScopeRequirement};
 
 impl Exchange<'_> {
     /// Serves an MCP request if its token is sufficient.
@@ -58,10 +58,10 @@ impl Exchange<'_> {
     /// Returns 403 with a challenge if a call needs a scope that the token lacks.
     fn wants_more(&self, holder: &Holder) -> Option<Answer> {
         let scope = match &self.switches.step_up {
-            StepUp::Nothing => return None,
-            StepUp::Needs(scope) if holder.scope.split(' ').any(|granted| granted == scope) => return None,
-            StepUp::Needs(scope) => scope.clone(),
-            StepUp::Forever => format!("mcp:more-{}", holder.scope.split(' ').count()),
+            ScopeRequirement::Nothing => return None,
+            ScopeRequirement::Needs(scope) if holder.scope.split(' ').any(|granted| granted == scope) => return None,
+            ScopeRequirement::Needs(scope) => scope.clone(),
+            ScopeRequirement::Forever => format!("mcp:more-{}", holder.scope.split(' ').count()),
         };
         let challenge = self.challenge("Bearer", Some("insufficient_scope"), Some(&scope));
         Some(Answer::empty(403).with("WWW-Authenticate", challenge))

@@ -4,7 +4,7 @@ use std::io::{self, BufReader, Write};
 use std::sync::{Arc, Condvar, Mutex, OnceLock};
 use std::time::Duration;
 
-use super::book::{Book, Client};
+use super::book::{AuthTokenStore, Client};
 use super::exchange::Exchange;
 use super::http::{self, Answer, Ending, field};
 use super::key::Key;
@@ -19,7 +19,7 @@ const KEEP_ALIVE: Duration = Duration::from_millis(50);
 
 /// A refresh-token rotation.
 #[derive(Clone, Debug)]
-pub struct Rotated {
+pub struct TokenRotation {
     /// Progress of the rotation.
     pub stage: Stage,
     /// The used token.
@@ -38,7 +38,7 @@ pub enum Stage {
 }
 
 /// Origins of the listeners: scheme, address and port.
-pub(super) struct Origins {
+pub(super) struct SiteOrigins {
     pub server: String,
     pub issuer: String,
     pub second: String,
@@ -52,25 +52,25 @@ pub(super) struct Given {
     pub id_token: String,
 }
 
-type Hook = Arc<dyn Fn(&Rotated) + Send + Sync>;
+type RotationHook = Arc<dyn Fn(&TokenRotation) + Send + Sync>;
 
 pub(super) struct Shared {
     pub switches: Mutex<Switches>,
-    pub book: Mutex<Book>,
+    pub book: Mutex<AuthTokenStore>,
     /// Notified when access tokens expire.
     pub tokens_expired: Condvar,
     pub ledger: Ledger,
     pub gate: Gate,
-    pub hook: Mutex<Option<Hook>>,
+    pub hook: Mutex<Option<RotationHook>>,
     pub nonce: Mutex<String>,
     pub given: Given,
-    origins: OnceLock<Origins>,
+    origins: OnceLock<SiteOrigins>,
     has_moved: Mutex<bool>,
 }
 
 impl Shared {
     pub fn new(switches: Switches) -> Shared {
-        let mut book = Book::default();
+        let mut book = AuthTokenStore::default();
         let given = Given {
             id: format!("given-{}", hex(4)),
             secret: book.secret("secret"),
@@ -101,11 +101,11 @@ impl Shared {
     }
 
     /// Sets the origins and releases requests that wait for them.
-    pub fn settle(&self, origins: Origins) {
+    pub fn settle(&self, origins: SiteOrigins) {
         self.origins.get_or_init(|| origins);
     }
 
-    pub fn origins(&self) -> &Origins {
+    pub fn origins(&self) -> &SiteOrigins {
         self.origins.wait()
     }
 
@@ -158,7 +158,7 @@ impl Shared {
         if id == self.given.id { locked(&self.switches).client_auth } else { client.auth }
     }
 
-    pub fn tell(&self, rotated: &Rotated) {
+    pub fn tell(&self, rotated: &TokenRotation) {
         let hook = locked(&self.hook).clone();
         if let Some(hook) = hook {
             hook(rotated);
@@ -182,7 +182,7 @@ pub(super) fn attend(shared: &Shared, site: Site, guest: Guest) {
         refresh.inspect(|token| locked(&shared.book).answered(token, has_left));
         let goes_on = deliver(shared, stream.get_mut(), answer, expiries);
         if let Some(rotated) = exchange.rotated.take() {
-            shared.tell(&Rotated { stage: Stage::Written, ..rotated });
+            shared.tell(&TokenRotation { stage: Stage::Written, ..rotated });
         }
         let is_last = request.header("connection").is_some_and(|value| value.eq_ignore_ascii_case("close"));
         if is_last || !goes_on.unwrap_or(false) {

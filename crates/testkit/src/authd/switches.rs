@@ -37,7 +37,7 @@ pub struct Switches {
     /// Accept the URL of a client metadata document as a client id.
     pub client_documents: bool,
     /// The `iss` returned by the login page.
-    pub iss: Iss,
+    pub iss: IssParameter,
     /// Advertise `iss` support in the metadata.
     pub iss_advertised: bool,
     /// Behaviour of the login page.
@@ -49,7 +49,7 @@ pub struct Switches {
     /// Issue refresh tokens.
     pub refresh_tokens: bool,
     /// Treatment of used refresh tokens.
-    pub rotation: Rotation,
+    pub rotation: RefreshRotation,
     /// Response to refresh requests.
     pub refresh: Refresh,
     /// Response to all other token requests: codes, credentials, assertions.
@@ -57,11 +57,11 @@ pub struct Switches {
     /// DPoP binding of tokens (RFC 9449).
     pub dpop: Dpop,
     /// Device login (RFC 8628), if supported.
-    pub device: Option<Device>,
+    pub device: Option<DeviceLoginBehaviour>,
     /// Response to token revocation.
-    pub revocation: Revocation,
+    pub revocation: RevocationBehaviour,
     /// Scope that calls require in addition to a token.
-    pub step_up: StepUp,
+    pub step_up: ScopeRequirement,
     /// Break the response stream of the next call, and expire all access tokens at that point.
     pub break_stream: bool,
 }
@@ -83,19 +83,19 @@ impl Default for Switches {
             client_auth: ClientAuth::None,
             secret_expires_at: 0,
             client_documents: false,
-            iss: Iss::Right,
+            iss: IssParameter::Right,
             iss_advertised: true,
             page: Page::Immediate,
             expires_in: json!(3600),
             access_uses: None,
             refresh_tokens: true,
-            rotation: Rotation::SingleUse,
+            rotation: RefreshRotation::SingleUse,
             refresh: Refresh::Good,
             grant: Refresh::Good,
             dpop: Dpop::No,
             device: None,
-            revocation: Revocation::Good,
-            step_up: StepUp::Nothing,
+            revocation: RevocationBehaviour::Good,
+            step_up: ScopeRequirement::Nothing,
             break_stream: false,
         }
     }
@@ -217,7 +217,7 @@ impl ClientAuth {
 /// The `iss` returned by the login page (RFC 9207).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Iss {
+pub enum IssParameter {
     /// The issuer.
     Right,
     /// A different issuer.
@@ -245,7 +245,7 @@ pub enum Page {
 /// Treatment of used refresh tokens.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Rotation {
+pub enum RefreshRotation {
     /// Stays valid, and is repeated in every response.
     Repeated,
     /// Stays valid, and is omitted from the response.
@@ -293,27 +293,27 @@ pub enum Dpop {
 /// Behaviour of device login.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 #[serde(default, deny_unknown_fields)]
-pub struct Device {
+pub struct DeviceLoginBehaviour {
     /// Number of `authorization_pending` responses.
     pub pending: u32,
     /// Number of `slow_down` responses after them.
     pub slow_downs: u32,
     /// Outcome of the login.
-    pub end: DeviceEnd,
+    pub end: DeviceLoginOutcome,
     /// Polling interval in seconds.
     pub interval: u64,
 }
 
-impl Default for Device {
-    fn default() -> Device {
-        Device { pending: 0, slow_downs: 0, end: DeviceEnd::Granted, interval: 1 }
+impl Default for DeviceLoginBehaviour {
+    fn default() -> DeviceLoginBehaviour {
+        DeviceLoginBehaviour { pending: 0, slow_downs: 0, end: DeviceLoginOutcome::Granted, interval: 1 }
     }
 }
 
 /// Outcome of a device login.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum DeviceEnd {
+pub enum DeviceLoginOutcome {
     /// Issues tokens.
     Granted,
     /// `access_denied`
@@ -325,7 +325,7 @@ pub enum DeviceEnd {
 /// Response to token revocation (RFC 7009).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Revocation {
+pub enum RevocationBehaviour {
     /// Revokes the token.
     Good,
     /// No revocation endpoint.
@@ -337,7 +337,7 @@ pub enum Revocation {
 /// Scope that calls require in addition to a token.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum StepUp {
+pub enum ScopeRequirement {
     /// No requirement.
     Nothing,
     /// This scope; otherwise 403 `insufficient_scope`.
@@ -354,10 +354,10 @@ mod tests {
     fn words_of_a_command_line_turn_switches() {
         let words = ["rotation=omitted", "expires_in=\"300\"", "access_uses=2", "step_up={\"needs\":\"mcp:write\"}"];
         let switches = Switches::parse(words.map(str::to_owned).into_iter()).expect("good words");
-        assert_eq!(switches.rotation, Rotation::Omitted);
+        assert_eq!(switches.rotation, RefreshRotation::Omitted);
         assert_eq!(switches.expires_in, json!("300"));
         assert_eq!(switches.access_uses, Some(2));
-        assert_eq!(switches.step_up, StepUp::Needs("mcp:write".to_owned()));
+        assert_eq!(switches.step_up, ScopeRequirement::Needs("mcp:write".to_owned()));
         for bad in ["rotation", "rotations=omitted", "rotation=never"] {
             assert!(Switches::parse(std::iter::once(bad.to_owned())).is_err(), "{bad}");
         }

@@ -8,8 +8,8 @@ use super::http::Answer;
 use super::ledger::locked;
 use super::proof::Flaw;
 use super::random::sha256;
-use super::serving::{Rotated, Stage};
-use super::switches::{Refresh, Revocation};
+use super::serving::{Stage, TokenRotation};
+use super::switches::{Refresh, RevocationBehaviour};
 
 const JWT_BEARER: &str = "urn:ietf:params:oauth:grant-type:jwt-bearer";
 const DEVICE_CODE: &str = "urn:ietf:params:oauth:grant-type:device_code";
@@ -70,7 +70,7 @@ impl Exchange<'_> {
         let pair = book.renew(&old, &holder, self.switches.rotation);
         drop(book);
         if let Some(new) = pair.refresh.clone().filter(|new| *new != old) {
-            let rotated = Rotated { stage: Stage::Kept, old, new };
+            let rotated = TokenRotation { stage: Stage::Kept, old, new };
             self.shared.tell(&rotated);
             self.rotated = Some(rotated);
         }
@@ -132,7 +132,7 @@ impl Exchange<'_> {
 
     /// Revokes a token; an unknown token is treated as revoked (RFC 7009, 2.2).
     pub fn revoke(&self) -> Answer {
-        if self.switches.revocation == Revocation::ServerError {
+        if self.switches.revocation == RevocationBehaviour::ServerError {
             return Answer::error(500, "server_error");
         }
         match (self.client(), self.field("token")) {

@@ -15,7 +15,7 @@ pub struct TestCa {
 }
 
 /// A certificate and its key.
-pub struct Identity {
+pub struct TestIdentity {
     certificate: CertificateDer<'static>,
     key: Vec<u8>,
     pem: String,
@@ -45,33 +45,33 @@ impl TestCa {
     }
 
     /// Issues a valid certificate for `localhost` and `127.0.0.1`.
-    pub fn server(&self) -> Identity {
+    pub fn server(&self) -> TestIdentity {
         self.issue(server_params(&NAMES))
     }
 
     /// Issues a valid certificate for another host.
-    pub fn server_elsewhere(&self) -> Identity {
+    pub fn server_elsewhere(&self) -> TestIdentity {
         self.issue(server_params(&["elsewhere.example"]))
     }
 
     /// Issues a certificate that expired in 2021.
-    pub fn server_expired(&self) -> Identity {
+    pub fn server_expired(&self) -> TestIdentity {
         let mut params = server_params(&NAMES);
         (params.not_before, params.not_after) = (date_time_ymd(2020, 1, 1), date_time_ymd(2021, 1, 1));
         self.issue(params)
     }
 
     /// Issues a client certificate.
-    pub fn client(&self, name: &str) -> Identity {
+    pub fn client(&self, name: &str) -> TestIdentity {
         let mut params = params(&[], name);
         params.extended_key_usages = vec![ExtendedKeyUsagePurpose::ClientAuth];
         self.issue(params)
     }
 
-    fn issue(&self, params: CertificateParams) -> Identity {
+    fn issue(&self, params: CertificateParams) -> TestIdentity {
         let key = key();
         let certificate = params.signed_by(&key, &self.issuer).expect("nothing here that DER could not say");
-        Identity::new(&certificate, &key)
+        TestIdentity::new(&certificate, &key)
     }
 }
 
@@ -81,17 +81,17 @@ impl Default for TestCa {
     }
 }
 
-impl Identity {
+impl TestIdentity {
     /// Creates a self-signed server certificate.
-    pub fn self_signed() -> Identity {
+    pub fn self_signed() -> TestIdentity {
         let key = key();
         let certificate = server_params(&NAMES).self_signed(&key).expect("nothing here that DER could not say");
-        Identity::new(&certificate, &key)
+        TestIdentity::new(&certificate, &key)
     }
 
-    fn new(certificate: &rcgen::Certificate, key: &KeyPair) -> Identity {
+    fn new(certificate: &rcgen::Certificate, key: &KeyPair) -> TestIdentity {
         let pem = certificate.pem() + &key.serialize_pem();
-        Identity { certificate: certificate.der().clone(), key: key.serialize_der(), pem }
+        TestIdentity { certificate: certificate.der().clone(), key: key.serialize_der(), pem }
     }
 
     /// Returns the certificate followed by its key, as PEM.

@@ -10,7 +10,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use super::endpoint::{Endpoint, Guest};
 use super::http1::read_head;
-use super::relay::{Passed, Relay};
+use super::relay::{FaultRelay, ForwardedBytes};
 use super::script::Script;
 
 /// The proxy's treatment of a request.
@@ -18,7 +18,7 @@ use super::script::Script;
 pub enum Manner {
     /// Opens a tunnel to this address for CONNECT, and forwards one plain request.
     Works(SocketAddr),
-    /// Works if `Proxy-Authorization` has this value, and answers 407 otherwise.
+    /// Works if `Proxy-AuthorizationId` has this value, and answers 407 otherwise.
     Demands(String, SocketAddr),
     /// Always answers 407.
     Refuses,
@@ -109,7 +109,7 @@ fn pass_on(mut guest: Guest, head: &str, server: SocketAddr) -> io::Result<()> {
         behind.write_all(direct_head(head).as_bytes())?;
     }
     let (client, ending) = guest.into_parts();
-    Relay::new([client, behind], (&Script::default(), 1), &Passed::default(), &ending)?.run();
+    FaultRelay::new([client, behind], (&Script::default(), 1), &ForwardedBytes::default(), &ending)?.run();
     Ok(())
 }
 

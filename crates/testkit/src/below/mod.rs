@@ -20,7 +20,7 @@ mod script;
 mod tls;
 
 pub use cases::{CASES, Case};
-pub use certificates::{Identity, TestCa};
+pub use certificates::{TestCa, TestIdentity};
 pub use connect::{Asked, ConnectProxy, Manner};
 pub use endpoint::{Endpoint, Guest};
 pub use http1::{HeadFault, serve as serve_heads};
@@ -29,7 +29,7 @@ pub use ports::{
     FullBacklog, NO_SUCH_NAME, Refused, UNREACHABLE_URLS, black_hole, healthy as serve_plain, reset_after_accept,
 };
 pub use process::run;
-pub use proxy::{FaultProxy, Traffic};
+pub use proxy::{FaultProxy, ProxyTraffic};
 pub use script::{Direction, Fault, Moment, Rule, Script, Which};
 pub use tls::{TlsFault, serve as serve_tls};
 

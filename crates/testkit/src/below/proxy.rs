@@ -13,7 +13,7 @@ use std::time::Duration;
 use rustix::pipe::{PipeFlags, pipe_with};
 
 use super::endpoint::{Endpoint, Guest};
-use super::relay::{Orders, Passed, Relay};
+use super::relay::{FaultRelay, ForwardedBytes, InjectedFaults};
 use super::script::{Direction, Fault, Script};
 
 /// Connect timeout to the server. Loopback connects at once; a full backlog never accepts.
@@ -30,7 +30,7 @@ pub struct FaultProxy {
 
 /// Traffic of a [`FaultProxy`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Traffic {
+pub struct ProxyTraffic {
     pub connections: u64,
     /// Forwarded bytes, without bytes injected by the proxy.
     pub to_server: u64,
@@ -39,7 +39,7 @@ pub struct Traffic {
 
 struct Shared {
     script: Mutex<Script>,
-    passed: Passed,
+    passed: ForwardedBytes,
     lines: Mutex<Vec<Line>>,
 }
 
@@ -53,7 +53,7 @@ struct Line {
 impl FaultProxy {
     pub fn start(server: SocketAddr, script: impl Into<Script>) -> io::Result<FaultProxy> {
         let script = Mutex::new(script.into());
-        let shared = Arc::new(Shared { script, passed: Passed::default(), lines: Mutex::default() });
+        let shared = Arc::new(Shared { script, passed: ForwardedBytes::default(), lines: Mutex::default() });
         let ours = Arc::clone(&shared);
         let endpoint = Endpoint::start(move |guest| {
             ours.relay(guest, server).ok();
@@ -65,9 +65,9 @@ impl FaultProxy {
         self.endpoint.address()
     }
 
-    pub fn traffic(&self) -> Traffic {
+    pub fn traffic(&self) -> ProxyTraffic {
         let passed = &self.shared.passed;
-        Traffic {
+        ProxyTraffic {
             connections: self.endpoint.connections(),
             to_server: passed.to_server.load(Ordering::SeqCst),
             to_client: passed.to_client.load(Ordering::SeqCst),
@@ -99,17 +99,17 @@ impl Shared {
         };
         let (client, ending) = guest.into_parts();
         let script = locked(&self.script).clone();
-        let relay = Relay::new([client, behind], (&script, number), &self.passed, &ending)?;
+        let relay = FaultRelay::new([client, behind], (&script, number), &self.passed, &ending)?;
         relay.obeying(self.connect_line(number)?).run();
         locked(&self.lines).retain(|line| line.connection != number);
         Ok(())
     }
 
-    fn connect_line(&self, connection: u64) -> io::Result<Orders> {
+    fn connect_line(&self, connection: u64) -> io::Result<InjectedFaults> {
         let (bell, ringer) = pipe_with(PipeFlags::CLOEXEC)?;
         let (sender, faults) = channel();
         locked(&self.lines).push(Line { connection, bell: ringer, faults: sender });
-        Ok(Orders { bell, faults })
+        Ok(InjectedFaults { bell, faults })
     }
 }
 

@@ -1,6 +1,6 @@
 //! Forwards bytes between two sockets according to a script: one thread, both directions, no blocking calls.
 //!
-//! [`Lane`] decides, this module performs. Without a rule the relay is transparent: FIN is forwarded as FIN and RST as
+//! [`LaneState`] decides, this module performs. Without a rule the relay is transparent: FIN is forwarded as FIN and RST as
 //! RST.
 
 use std::io::{self, Read, Write};
@@ -13,36 +13,36 @@ use std::time::{Duration, Instant};
 use rustix::event::{PollFd, PollFlags};
 
 use super::endpoint::{Ending, reset};
-use super::script::{Direction, Fault, Lane, Script, Step};
+use super::script::{Direction, Fault, LaneState, Script, Step};
 
 /// Maximum bytes buffered ahead of forwarding.
 const READ_AHEAD: usize = 64 << 10;
 
 /// Forwarded bytes, to the server and to the client.
 #[derive(Debug, Default)]
-pub(super) struct Passed {
+pub(super) struct ForwardedBytes {
     pub to_server: AtomicU64,
     pub to_client: AtomicU64,
 }
 
 /// Externally injected faults: the pipe wakes the relay, the channel carries the faults.
-pub(super) struct Orders {
+pub(super) struct InjectedFaults {
     pub bell: OwnedFd,
     pub faults: Receiver<(Direction, Fault)>,
 }
 
 /// A connection through the proxy.
-pub(super) struct Relay<'a> {
-    flows: [Flow; 2],
-    passed: &'a Passed,
+pub(super) struct FaultRelay<'a> {
+    flows: [RelayFlow; 2],
+    passed: &'a ForwardedBytes,
     ending: &'a Ending,
-    orders: Option<Orders>,
+    orders: Option<InjectedFaults>,
 }
 
 /// One direction: read from `source`, buffered in `arrived`, released to `leaving`, written to the other flow's source.
-struct Flow {
+struct RelayFlow {
     source: TcpStream,
-    lane: Lane,
+    lane: LaneState,
     arrived: Vec<u8>,
     leaving: Vec<u8>,
     held_until: Option<Instant>,
@@ -59,28 +59,28 @@ enum State {
 }
 
 /// The end of a connection before both directions ended.
-enum Early {
+enum EarlyEnd {
     Cut,
     Close,
 }
 
-impl<'a> Relay<'a> {
+impl<'a> FaultRelay<'a> {
     pub(super) fn new(
         [client, server]: [TcpStream; 2],
         (script, number): (&Script, u64),
-        passed: &'a Passed,
+        passed: &'a ForwardedBytes,
         ending: &'a Ending,
-    ) -> io::Result<Relay<'a>> {
+    ) -> io::Result<FaultRelay<'a>> {
         client.set_nonblocking(true)?;
         server.set_nonblocking(true)?;
         server.set_nodelay(true)?;
-        let to_server = Flow::new(client, script.lane(number, Direction::ToServer));
-        let to_client = Flow::new(server, script.lane(number, Direction::ToClient));
-        Ok(Relay { flows: [to_server, to_client], passed, ending, orders: None })
+        let to_server = RelayFlow::new(client, script.lane(number, Direction::ToServer));
+        let to_client = RelayFlow::new(server, script.lane(number, Direction::ToClient));
+        Ok(FaultRelay { flows: [to_server, to_client], passed, ending, orders: None })
     }
 
-    pub(super) fn obeying(self, orders: Orders) -> Relay<'a> {
-        Relay { orders: Some(orders), ..self }
+    pub(super) fn obeying(self, orders: InjectedFaults) -> FaultRelay<'a> {
+        FaultRelay { orders: Some(orders), ..self }
     }
 
     /// Runs until both directions have ended, a fault ends them, or the proxy is dropped.
@@ -88,17 +88,17 @@ impl<'a> Relay<'a> {
         loop {
             match self.advance() {
                 Ok(()) => {}
-                Err(Early::Cut) => return self.flows.into_iter().for_each(|flow| reset(flow.source)),
-                Err(Early::Close) => return self.close(),
+                Err(EarlyEnd::Cut) => return self.flows.into_iter().for_each(|flow| reset(flow.source)),
+                Err(EarlyEnd::Close) => return self.close(),
             }
-            if self.flows.iter().all(Flow::is_over) || self.wait().is_err() {
+            if self.flows.iter().all(RelayFlow::is_over) || self.wait().is_err() {
                 return;
             }
         }
     }
 
     /// Makes all progress possible without waiting.
-    fn advance(&mut self) -> Result<(), Early> {
+    fn advance(&mut self) -> Result<(), EarlyEnd> {
         for (direction, fault) in self.take_orders() {
             self.strike(direction, fault)?;
         }
@@ -120,7 +120,7 @@ impl<'a> Relay<'a> {
 
     /// Returns the next step of a direction that is neither delayed nor blocked by its receiver. After the last step,
     /// sends FIN to the receiver.
-    fn next_step(&mut self, direction: Direction) -> Result<Option<Step>, Early> {
+    fn next_step(&mut self, direction: Direction) -> Result<Option<Step>, EarlyEnd> {
         let [from_client, from_server] = &mut self.flows;
         let (flow, receiver) = match direction {
             Direction::ToServer => (from_client, &from_server.source),
@@ -138,10 +138,10 @@ impl<'a> Relay<'a> {
         Ok(step)
     }
 
-    fn strike(&mut self, direction: Direction, fault: Fault) -> Result<(), Early> {
+    fn strike(&mut self, direction: Direction, fault: Fault) -> Result<(), EarlyEnd> {
         match fault {
-            Fault::Cut => return Err(Early::Cut),
-            Fault::Close => return Err(Early::Close),
+            Fault::Cut => return Err(EarlyEnd::Cut),
+            Fault::Close => return Err(EarlyEnd::Close),
             Fault::HalfClose => {
                 self.receiver(direction).shutdown(Shutdown::Write).ok();
                 self.flow(direction).state = State::Discarding;
@@ -188,7 +188,7 @@ impl<'a> Relay<'a> {
         }
     }
 
-    fn flow(&mut self, direction: Direction) -> &mut Flow {
+    fn flow(&mut self, direction: Direction) -> &mut RelayFlow {
         &mut self.flows[direction as usize]
     }
 
@@ -204,14 +204,14 @@ impl<'a> Relay<'a> {
     }
 }
 
-impl Flow {
-    fn new(source: TcpStream, lane: Lane) -> Flow {
+impl RelayFlow {
+    fn new(source: TcpStream, lane: LaneState) -> RelayFlow {
         let (arrived, leaving) = (Vec::new(), Vec::new());
-        Flow { source, lane, arrived, leaving, held_until: None, state: State::Flowing, source_ended: false }
+        RelayFlow { source, lane, arrived, leaving, held_until: None, state: State::Flowing, source_ended: false }
     }
 
     /// Reads available bytes. If the peer reset its side, the other side is reset too.
-    fn fill(&mut self) -> Result<(), Early> {
+    fn fill(&mut self) -> Result<(), EarlyEnd> {
         let mut buffer = [0; 16 << 10];
         while self.wants_input() {
             match self.source.read(&mut buffer) {
@@ -219,19 +219,19 @@ impl Flow {
                 Ok(_) if self.state == State::Discarding => {}
                 Ok(count) => self.arrived.extend(&buffer[..count]),
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => break,
-                Err(_) => return Err(Early::Cut),
+                Err(_) => return Err(EarlyEnd::Cut),
             }
         }
         Ok(())
     }
 
     /// Writes as many released bytes as the receiver accepts.
-    fn flush(&mut self, mut receiver: &TcpStream) -> Result<(), Early> {
+    fn flush(&mut self, mut receiver: &TcpStream) -> Result<(), EarlyEnd> {
         while !self.leaving.is_empty() && self.state == State::Flowing {
             match receiver.write(&self.leaving) {
                 Ok(count) => drop(self.leaving.drain(..count)),
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => return Ok(()),
-                Err(_) => return Err(Early::Cut),
+                Err(_) => return Err(EarlyEnd::Cut),
             }
         }
         Ok(())

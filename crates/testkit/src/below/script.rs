@@ -96,9 +96,9 @@ impl Script {
     }
 
     /// Returns the rules of one direction of one connection.
-    pub(super) fn lane(&self, connection: u64, direction: Direction) -> Lane {
+    pub(super) fn lane(&self, connection: u64, direction: Direction) -> LaneState {
         let ours = self.rules.iter().filter(|rule| rule.direction == direction && rule.applies_to(connection));
-        Lane { pending: ours.map(|rule| (rule.moment, rule.fault.clone())).collect(), passed: 0, pace: None }
+        LaneState { pending: ours.map(|rule| (rule.moment, rule.fault.clone())).collect(), passed: 0, pace: None }
     }
 }
 
@@ -110,7 +110,7 @@ impl From<Rule> for Script {
 
 /// State of one direction of one connection: forwarded bytes, and pending rules.
 #[derive(Debug)]
-pub(super) struct Lane {
+pub(super) struct LaneState {
     pending: Vec<(Moment, Fault)>,
     passed: u64,
     pace: Option<(usize, Duration)>,
@@ -124,7 +124,7 @@ pub(super) enum Step {
     Strike(Fault),
 }
 
-impl Lane {
+impl LaneState {
     /// Returns the next step, given the number of waiting bytes; `None` if more bytes are needed.
     pub(super) fn next(&mut self, waiting: usize) -> Option<Step> {
         if let Some(index) = self.pending.iter().position(|(moment, _)| self.is_due(*moment, waiting)) {
@@ -173,7 +173,7 @@ mod tests {
 
     /// Feeds chunks of bytes to a lane and compares its steps.
     fn check(rules: &[(Moment, Fault)], chunks: &[usize], expected: &[Step]) {
-        let mut lane = Lane { pending: rules.to_vec(), passed: 0, pace: None };
+        let mut lane = LaneState { pending: rules.to_vec(), passed: 0, pace: None };
         let (mut steps, mut waiting) = (Vec::new(), 0);
         for chunk in [&[0], chunks].concat() {
             waiting += chunk;

@@ -10,7 +10,7 @@ use rustls::server::{ServerSessionMemoryCache, WebPkiClientVerifier};
 use rustls::{RootCertStore, ServerConfig, ServerConnection, StreamOwned};
 
 use super::Times;
-use super::certificates::{Identity, TestCa};
+use super::certificates::{TestCa, TestIdentity};
 use super::endpoint::{Endpoint, Guest};
 use super::http1;
 
@@ -62,7 +62,7 @@ pub fn serve(authority: &TestCa, fault: TlsFault, times: Times) -> io::Result<En
 }
 
 /// Returns a server configuration with this certificate and these ALPN protocols.
-pub(super) fn server_config(identity: &Identity, protocols: &[&str]) -> io::Result<Arc<ServerConfig>> {
+pub(super) fn server_config(identity: &TestIdentity, protocols: &[&str]) -> io::Result<Arc<ServerConfig>> {
     finish(builder()?.with_no_client_auth(), identity, protocols)
 }
 
@@ -98,7 +98,7 @@ fn config(authority: &TestCa, fault: TlsFault) -> io::Result<Arc<ServerConfig>> 
     let identity = match fault {
         TlsFault::Expired => authority.server_expired(),
         TlsFault::WrongHost => authority.server_elsewhere(),
-        TlsFault::SelfSigned => Identity::self_signed(),
+        TlsFault::SelfSigned => TestIdentity::self_signed(),
         TlsFault::UnknownAuthority => TestCa::named("Another Authority").server(),
         TlsFault::ForgedAuthority => TestCa::new().server(),
         _ => authority.server(),
@@ -111,7 +111,7 @@ fn config(authority: &TestCa, fault: TlsFault) -> io::Result<Arc<ServerConfig>> 
     }
 }
 
-fn demanding_config(authority: &TestCa, identity: &Identity) -> io::Result<Arc<ServerConfig>> {
+fn demanding_config(authority: &TestCa, identity: &TestIdentity) -> io::Result<Arc<ServerConfig>> {
     let mut roots = RootCertStore::empty();
     roots.add(authority.der()).map_err(io::Error::other)?;
     let provider = Arc::new(aws_lc_rs::default_provider());
@@ -128,7 +128,7 @@ fn builder() -> io::Result<Builder<rustls::WantsVerifier>> {
 
 fn finish(
     builder: Builder<rustls::server::WantsServerCert>,
-    identity: &Identity,
+    identity: &TestIdentity,
     protocols: &[&str],
 ) -> io::Result<Arc<ServerConfig>> {
     let (chain, key) = identity.der();

@@ -74,7 +74,7 @@ enum Fault {
     /// Occurs in the configured phase.
     Strike {
         act: Act,
-        timing: Timing,
+        timing: FaultTiming,
     },
     /// Sees every message first. With `handshake_only`, the server otherwise behaves like one without
     /// `server/discover`.
@@ -85,7 +85,7 @@ enum Fault {
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Timing {
+enum FaultTiming {
     /// Once; phase `before` means the response to the opening request.
     Once,
     /// Once; phase `before` means before any input is read.
@@ -109,19 +109,19 @@ impl Fault {
     }
 
     fn once(act: Act) -> Fault {
-        Fault::Strike { act, timing: Timing::Once }
+        Fault::Strike { act, timing: FaultTiming::Once }
     }
 
     fn at_start(act: Act) -> Fault {
-        Fault::Strike { act, timing: Timing::AtStart }
+        Fault::Strike { act, timing: FaultTiming::AtStart }
     }
 
     fn when_ready(act: Act) -> Fault {
-        Fault::Strike { act, timing: Timing::WhenReady }
+        Fault::Strike { act, timing: FaultTiming::WhenReady }
     }
 
     fn always(act: Act) -> Fault {
-        Fault::Strike { act, timing: Timing::Always }
+        Fault::Strike { act, timing: FaultTiming::Always }
     }
 }
 

@@ -6,11 +6,11 @@ use std::sync::{Mutex, MutexGuard};
 
 /// Stdout as descriptor 1 only, so that closing it closes the pipe.
 #[derive(Default)]
-pub struct Out {
+pub struct StdoutWriter {
     turn: Mutex<()>,
 }
 
-impl Out {
+impl StdoutWriter {
     /// Sends one line in one write. Errors are ignored: the end of stdin ends the server.
     pub fn line(&self, line: impl AsRef<[u8]>) {
         let mut bytes = line.as_ref().to_vec();

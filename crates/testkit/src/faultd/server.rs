@@ -10,16 +10,16 @@ use serde_json::Value;
 
 use super::frame::{self, Message};
 use super::options::{Era, Options, Phase};
-use super::out::Out;
+use super::out::StdoutWriter;
 use super::serving::Serving;
-use super::{Fault, Strike, Timing};
+use super::{Fault, FaultTiming, Strike};
 
 /// Maximum time a lingering server keeps running, so that a failed test leaves no process forever.
 pub const OUTSTAYING: Duration = Duration::from_secs(120);
 
 pub struct Server {
     pub options: Options,
-    pub out: Out,
+    pub out: StdoutWriter,
     pub fault: Fault,
     pub conversation: Mutex<Conversation>,
     /// Held-back lines for late responses, by request id.
@@ -67,7 +67,7 @@ impl Server {
         Ok(Server {
             lingers: AtomicBool::new(options.linger),
             options,
-            out: Out::default(),
+            out: StdoutWriter::default(),
             fault,
             conversation: Mutex::new(Conversation::Undecided),
             late: Mutex::default(),
@@ -82,7 +82,7 @@ impl Server {
 
     /// Applies a fault that is due at startup.
     pub fn begin(self: &Arc<Self>) {
-        if let Fault::Strike { act, timing: Timing::AtStart } = self.fault
+        if let Fault::Strike { act, timing: FaultTiming::AtStart } = self.fault
             && self.options.phase == Phase::Before
             && self.first_time()
         {
@@ -94,11 +94,11 @@ impl Server {
     pub fn strikes(&self, message: &Message) -> bool {
         let Fault::Strike { timing, .. } = self.fault else { return false };
         let due = match self.options.phase {
-            Phase::Before => timing == Timing::Always || self.is_opening(message),
+            Phase::Before => timing == FaultTiming::Always || self.is_opening(message),
             Phase::During => message.is("tools/call"),
             Phase::Ready | Phase::After => false,
         };
-        due && (timing == Timing::Always || self.first_time())
+        due && (timing == FaultTiming::Always || self.first_time())
     }
 
     /// Records a healthy response that was sent, and applies the fault that follows it.
@@ -116,7 +116,7 @@ impl Server {
     pub fn ready(self: &Arc<Self>, id: Value, line: &str) {
         let Fault::Strike { timing, .. } = self.fault else { return };
         let phase = self.options.phase;
-        if phase == Phase::Ready || (phase == Phase::After && timing == Timing::WhenReady) {
+        if phase == Phase::Ready || (phase == Phase::After && timing == FaultTiming::WhenReady) {
             self.strike_idle(id, line);
         }
     }

@@ -10,7 +10,7 @@ use super::ledger::locked;
 const LOOK: Duration = Duration::from_millis(20);
 
 #[derive(Default)]
-pub(super) struct Gates {
+pub(super) struct NamedGates {
     opened: Mutex<Opened>,
     turned: Condvar,
 }
@@ -21,7 +21,7 @@ struct Opened {
     all: bool,
 }
 
-impl Gates {
+impl NamedGates {
     pub fn open(&self, name: &str) {
         locked(&self.opened).names.insert(name.to_owned());
         self.turned.notify_all();

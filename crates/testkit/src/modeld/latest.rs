@@ -16,16 +16,16 @@ pub struct ToolResult {
 
 /// The new content of a request.
 #[derive(Debug, Default, PartialEq, Eq)]
-pub(super) struct Latest {
+pub(super) struct NewContent {
     text: String,
     pub results: Vec<ToolResult>,
     system: String,
 }
 
-impl Latest {
-    pub fn of(format: Format, body: &Value) -> Latest {
+impl NewContent {
+    pub fn of(format: Format, body: &Value) -> NewContent {
         let whole = body["input"].as_str().unwrap_or_default().to_owned();
-        let mut latest = Latest { text: whole, system: system(format, body), ..Latest::default() };
+        let mut latest = NewContent { text: whole, system: system(format, body), ..NewContent::default() };
         for entry in news(format, body) {
             latest.take(entry);
         }
@@ -100,8 +100,8 @@ mod tests {
     fn check(format: Format, body: &Value, text: &str, results: &[(bool, &str)], system: &str) {
         let result = |&(is_error, text): &(bool, &str)| ToolResult { is_error, text: text.to_owned() };
         let results = results.iter().map(result).collect();
-        let expected = Latest { text: text.to_owned(), results, system: system.to_owned() };
-        assert_eq!(Latest::of(format, body), expected, "{body}");
+        let expected = NewContent { text: text.to_owned(), results, system: system.to_owned() };
+        assert_eq!(NewContent::of(format, body), expected, "{body}");
     }
 
     #[test]

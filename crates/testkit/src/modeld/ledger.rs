@@ -10,7 +10,7 @@ use serde::Serialize;
 use serde_json::Value;
 
 use super::format::Format;
-use super::latest::{Latest, ToolResult};
+use super::latest::{NewContent, ToolResult};
 use crate::request::Fields;
 
 /// A received request.
@@ -40,7 +40,7 @@ impl Recorded {
 
     /// Returns the results of the calls in the model's last response, in order; earlier results are ignored.
     pub fn results(&self) -> Vec<ToolResult> {
-        Latest::of(self.format, &self.body).results
+        NewContent::of(self.format, &self.body).results
     }
 }
 

@@ -27,7 +27,7 @@ pub use format::Format;
 pub use latest::ToolResult;
 pub use ledger::Recorded;
 pub use process::run;
-pub use script::{Answer, Fail, Hold, Pace, Rule, Say, Script, Stop, Usage, When};
+pub use script::{Answer, AnswerFailure, Hold, Pace, Rule, Say, Script, Stop, Usage, When};
 
 use crate::below::Endpoint;
 use crate::pty::PATIENCE;

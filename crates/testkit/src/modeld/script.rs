@@ -65,7 +65,7 @@ pub struct Answer {
     /// Timing of the response.
     pub pace: Pace,
     /// Failure instead of, or during, the response.
-    pub fail: Option<Fail>,
+    pub fail: Option<AnswerFailure>,
 }
 
 impl Answer {
@@ -80,7 +80,7 @@ impl Answer {
     }
 
     /// Creates a failure.
-    pub fn fail(fail: Fail) -> Answer {
+    pub fn fail(fail: AnswerFailure) -> Answer {
         Answer { fail: Some(fail), ..Answer::default() }
     }
 
@@ -198,7 +198,7 @@ pub struct Hold {
 /// A failure.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Fail {
+pub enum AnswerFailure {
     /// A status other than 200, with this verbatim `Retry-After`.
     Status(u16, Option<String>),
     /// Sends the blocks, and an error instead of the end. Without streaming, only the error.

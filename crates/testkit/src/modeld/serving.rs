@@ -7,12 +7,12 @@ use serde_json::Value;
 
 use super::checks::{self, Asked, Thoughts};
 use super::format::Format;
-use super::gates::Gates;
+use super::gates::NamedGates;
 use super::http;
-use super::latest::Latest;
+use super::latest::NewContent;
 use super::ledger::{Ledger, Recorded, locked};
 use super::refusal::Refusal;
-use super::script::{Answer, Fail, Pace, Script};
+use super::script::{Answer, AnswerFailure, Pace, Script};
 use super::turn::{Turn, identifier};
 use super::wire;
 use crate::below::Guest;
@@ -25,7 +25,7 @@ const GARBAGE: &[u8] =
 pub(super) struct Shared {
     script: Mutex<Script>,
     pub ledger: Ledger,
-    pub gates: Gates,
+    pub gates: NamedGates,
     thoughts: Mutex<Thoughts>,
 }
 
@@ -48,7 +48,7 @@ impl Shared {
 
     /// Returns the script's response to a request.
     fn answer(&self, format: Format, body: &Value) -> Result<Answer, Refusal> {
-        let latest = Latest::of(format, body);
+        let latest = NewContent::of(format, body);
         let mut script = locked(&self.script);
         if let Some(rule) = script.rules.iter().find(|rule| latest.fits(&rule.when)) {
             return Ok(rule.answer.clone());
@@ -116,8 +116,8 @@ struct Exchange<'a> {
 impl Exchange<'_> {
     fn deliver(&self, guest: &mut Guest, answer: &Answer) -> io::Result<()> {
         let cut = match &answer.fail {
-            Some(Fail::CutAfter(bytes)) => Some(*bytes),
-            Some(Fail::ErrorEvent) if self.streams() => None,
+            Some(AnswerFailure::CutAfter(bytes)) => Some(*bytes),
+            Some(AnswerFailure::ErrorEvent) if self.streams() => None,
             Some(fail) => return self.fail(guest, fail, &answer.pace),
             None => None,
         };
@@ -127,17 +127,17 @@ impl Exchange<'_> {
     }
 
     /// Sends a failure without any of the response's blocks.
-    fn fail(&self, guest: &mut Guest, fail: &Fail, pace: &Pace) -> io::Result<()> {
+    fn fail(&self, guest: &mut Guest, fail: &AnswerFailure, pace: &Pace) -> io::Result<()> {
         self.hold(guest, pace)?;
         let (status, retry_after) = match fail {
-            Fail::Status(status, retry_after) => (*status, retry_after.as_deref()),
-            Fail::Garbage => return write_whole(guest, &self.head(200, self.kind(), None), GARBAGE),
-            Fail::Hang => {
+            AnswerFailure::Status(status, retry_after) => (*status, retry_after.as_deref()),
+            AnswerFailure::Garbage => return write_whole(guest, &self.head(200, self.kind(), None), GARBAGE),
+            AnswerFailure::Hang => {
                 guest.stand_still();
                 return Err(io::ErrorKind::ConnectionAborted.into());
             }
-            Fail::ErrorEvent | Fail::CutAfter(_) if self.format == Format::Anthropic => (529, None),
-            Fail::ErrorEvent | Fail::CutAfter(_) => (500, None),
+            AnswerFailure::ErrorEvent | AnswerFailure::CutAfter(_) if self.format == Format::Anthropic => (529, None),
+            AnswerFailure::ErrorEvent | AnswerFailure::CutAfter(_) => (500, None),
         };
         self.refuse(guest, &Refusal::scripted(status), retry_after)
     }

@@ -4,7 +4,7 @@ use serde_json::Value;
 
 use super::format::Format;
 use super::latest::entries;
-use super::script::{Answer, Fail, Say, Stop, Usage};
+use super::script::{Answer, AnswerFailure, Say, Stop, Usage};
 
 /// The response to send.
 pub(super) struct Turn {
@@ -48,7 +48,7 @@ impl Turn {
             stop: answer.stopping(),
             usage: answer.usage,
             delta: answer.pace.delta,
-            breaks_off: answer.fail == Some(Fail::ErrorEvent),
+            breaks_off: answer.fail == Some(AnswerFailure::ErrorEvent),
         }
     }
 

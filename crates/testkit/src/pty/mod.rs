@@ -34,12 +34,12 @@ const SCROLLBACK: usize = 10_000;
 pub struct Layout {
     pub rows: u16,
     pub columns: u16,
-    pub stdout: Stdout,
+    pub stdout: StdoutTarget,
 }
 
 /// Target of a program's standard output; the other two streams are always the terminal.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Stdout {
+pub enum StdoutTarget {
     Terminal,
     /// A separate pipe, for [`Ended::stdout`].
     Pipe,
@@ -84,7 +84,7 @@ enum Came {
 }
 
 /// The end of a row.
-enum Breaks {
+enum RowEnd {
     Here,
     /// The line continues in the next row.
     Nowhere,
@@ -92,7 +92,7 @@ enum Breaks {
 
 impl Default for Layout {
     fn default() -> Self {
-        Self { rows: 24, columns: 100, stdout: Stdout::Terminal }
+        Self { rows: 24, columns: 100, stdout: StdoutTarget::Terminal }
     }
 }
 
@@ -111,8 +111,8 @@ impl Terminal {
         let mut inside = in_a_session(command);
         inside.stdin(screen.try_clone().expect("a descriptor is left"));
         match layout.stdout {
-            Stdout::Terminal => inside.stdout(screen.try_clone().expect("a descriptor is left")),
-            Stdout::Pipe => inside.stdout(Stdio::piped()),
+            StdoutTarget::Terminal => inside.stdout(screen.try_clone().expect("a descriptor is left")),
+            StdoutTarget::Pipe => inside.stdout(Stdio::piped()),
         };
         let mut child = inside.stderr(screen).spawn().expect("setsid is where it always is");
         let pipe = child.stdout.take().map(|stdout| thread::spawn(|| read_all(stdout)));
@@ -231,16 +231,16 @@ impl Terminal {
     }
 
     fn text(&self) -> String {
-        let line = |(row, breaks): (String, Breaks)| match breaks {
-            Breaks::Here => row.trim_end().to_owned() + "\n",
-            Breaks::Nowhere => row,
+        let line = |(row, breaks): (String, RowEnd)| match breaks {
+            RowEnd::Here => row.trim_end().to_owned() + "\n",
+            RowEnd::Nowhere => row,
         };
         let text: String = self.history().into_iter().map(line).collect();
         text.trim_end().to_owned()
     }
 
     /// Returns every row in full width, with its kind of line end.
-    fn history(&self) -> Vec<(String, Breaks)> {
+    fn history(&self) -> Vec<(String, RowEnd)> {
         let mut screen = self.drawn.screen().clone();
         let (height, width) = (screen.size().0.get(), screen.size().1.get());
         let above = (1..=screen.scrollback_len()).rev().map(|up| (up, 0));
@@ -248,7 +248,7 @@ impl Terminal {
         let row = |(up, row): (usize, u16)| {
             screen.set_scrollback(up);
             let text = screen.rows(0, width).nth(row.into()).unwrap_or_default();
-            (text, if screen.row_wrapped(row) { Breaks::Nowhere } else { Breaks::Here })
+            (text, if screen.row_wrapped(row) { RowEnd::Nowhere } else { RowEnd::Here })
         };
         places.into_iter().map(row).collect()
     }

@@ -1,7 +1,7 @@
 //! Proofs of possession, other devices, clients without a person, statements of others.
 
 use serde_json::json;
-use wharf_testkit::authd::{Authd, ClientAuth, Device, DeviceEnd, Dpop, Key};
+use wharf_testkit::authd::{Authd, ClientAuth, DeviceLoginBehaviour, DeviceLoginOutcome, Dpop, Key};
 
 use crate::client::{Reply, ask, form, register, sha256, status_with, try_form};
 use crate::start;
@@ -66,11 +66,11 @@ fn proofs_need_the_nonce_that_was_given_out() {
 fn another_device_goes_as_it_is_told() {
     let waits = ["authorization_pending", "authorization_pending", "slow_down"];
     for (end, last) in [
-        (DeviceEnd::Granted, None),
-        (DeviceEnd::Denied, Some("access_denied")),
-        (DeviceEnd::Expired, Some("expired_token")),
+        (DeviceLoginOutcome::Granted, None),
+        (DeviceLoginOutcome::Denied, Some("access_denied")),
+        (DeviceLoginOutcome::Expired, Some("expired_token")),
     ] {
-        let device = Device { pending: 2, slow_downs: 1, end, interval: 7 };
+        let device = DeviceLoginBehaviour { pending: 2, slow_downs: 1, end, interval: 7 };
         let authd = start(|switches| switches.device = Some(device));
         let client = register(&authd).json()["client_id"].as_str().unwrap().to_owned();
         let begun = form(&format!("{}/device", authd.issuer()), &[("client_id", &client)]).json();

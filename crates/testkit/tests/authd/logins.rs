@@ -1,7 +1,7 @@
 //! Registering and the login page.
 
 use serde_json::json;
-use wharf_testkit::authd::{Authd, ClientAuth, Iss, Page, Registration};
+use wharf_testkit::authd::{Authd, ClientAuth, IssParameter, Page, Registration};
 
 use crate::client::{
     CALLBACK, exchange, form, get, log_in, page, register, send, status_with, try_form, visit, written,
@@ -88,7 +88,12 @@ fn a_document_may_be_a_client_where_that_is_supported() {
 
 #[test]
 fn t41_the_iss_of_the_page_is_as_it_is_told() {
-    for (iss, advertised) in [(Iss::Right, true), (Iss::Wrong, true), (Iss::Slash, true), (Iss::Absent, false)] {
+    for (iss, advertised) in [
+        (IssParameter::Right, true),
+        (IssParameter::Wrong, true),
+        (IssParameter::Slash, true),
+        (IssParameter::Absent, false),
+    ] {
         let authd = start(|switches| {
             switches.iss = iss;
             switches.iss_advertised = advertised;
@@ -97,10 +102,10 @@ fn t41_the_iss_of_the_page_is_as_it_is_told() {
         let back = visit(&authd, &client, "");
         let said = back.led_to("iss").map(|iss| iss.replace("%3A", ":").replace("%2F", "/"));
         let expected = match iss {
-            Iss::Right => Some(authd.issuer()),
-            Iss::Wrong => Some("https://elsewhere.example".to_owned()),
-            Iss::Slash => Some(format!("{}/", authd.issuer())),
-            Iss::Absent => None,
+            IssParameter::Right => Some(authd.issuer()),
+            IssParameter::Wrong => Some("https://elsewhere.example".to_owned()),
+            IssParameter::Slash => Some(format!("{}/", authd.issuer())),
+            IssParameter::Absent => None,
         };
         assert_eq!(said, expected);
         assert_eq!(back.led_to("state").as_deref(), Some("xyz"));

@@ -3,7 +3,7 @@
 use std::io::{BufRead as _, Read as _};
 
 use serde_json::Value;
-use wharf_testkit::authd::StepUp;
+use wharf_testkit::authd::ScopeRequirement;
 
 use crate::client::{ask, log_in, request, send, status_with};
 use crate::start;
@@ -51,7 +51,7 @@ fn o16_calls_may_need_more_once_or_for_ever() {
     assert!(challenge.contains(r#"error="insufficient_scope", scope="mcp:write""#), "{challenge}");
     let rich = log_in(&authd, "mcp:basic mcp:write").access;
     assert_eq!(status_with(&authd, "tools/call", &rich), 200);
-    authd.change(|switches| switches.step_up = StepUp::Forever);
+    authd.change(|switches| switches.step_up = ScopeRequirement::Forever);
     assert_eq!(status_with(&authd, "tools/call", &rich), 403);
 }
 

@@ -3,7 +3,7 @@
 use std::sync::{Arc, Mutex};
 
 use serde_json::{Value, json};
-use wharf_testkit::authd::{Refresh, Revocation, Rotation, Stage};
+use wharf_testkit::authd::{Refresh, RefreshRotation, RevocationBehaviour, Stage};
 
 use crate::client::{form, log_in, receive, refresh, send, status_with, written};
 use crate::start;
@@ -73,7 +73,7 @@ fn t47_a_single_use_token_takes_its_family_with_it() {
 
 #[test]
 fn o04_refresh_tokens_may_be_repeated_or_left_out() {
-    for (rotation, repeats) in [(Rotation::Repeated, true), (Rotation::Omitted, false)] {
+    for (rotation, repeats) in [(RefreshRotation::Repeated, true), (RefreshRotation::Omitted, false)] {
         let authd = start(|switches| switches.rotation = rotation);
         let login = log_in(&authd, "");
         for _ in 0..2 {
@@ -149,9 +149,11 @@ fn tokens_expire_by_command_and_by_use() {
 
 #[test]
 fn tokens_are_given_back_where_that_is_possible() {
-    for (revocation, status, then) in
-        [(Revocation::Good, 200, 401), (Revocation::Absent, 404, 200), (Revocation::ServerError, 500, 200)]
-    {
+    for (revocation, status, then) in [
+        (RevocationBehaviour::Good, 200, 401),
+        (RevocationBehaviour::Absent, 404, 200),
+        (RevocationBehaviour::ServerError, 500, 200),
+    ] {
         let authd = start(|switches| switches.revocation = revocation);
         let login = log_in(&authd, "");
         let fields = [("token", login.refresh.as_str()), ("client_id", &login.client)];

@@ -5,7 +5,7 @@ use std::net::{Shutdown, TcpStream};
 use std::time::{Duration, Instant};
 
 use wharf_testkit::below::{
-    Direction, Endpoint, Fault, FaultProxy, Moment, Refused, Rule, Script, Traffic, Which, serve_plain,
+    Direction, Endpoint, Fault, FaultProxy, Moment, ProxyTraffic, Refused, Rule, Script, Which, serve_plain,
 };
 use wharf_testkit::oracle::until;
 
@@ -54,7 +54,7 @@ fn without_rules_it_is_transparent() {
     client.write_all(&sent).unwrap();
     client.shutdown(Shutdown::Write).unwrap();
     assert!(received.join().unwrap().unwrap() == sent, "bytes were lost or changed");
-    assert_eq!(proxy.traffic(), Traffic { connections: 1, to_server: 1_000_000, to_client: 1_000_000 });
+    assert_eq!(proxy.traffic(), ProxyTraffic { connections: 1, to_server: 1_000_000, to_client: 1_000_000 });
 }
 
 #[test]

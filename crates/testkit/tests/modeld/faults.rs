@@ -1,7 +1,7 @@
 //! Everything that goes wrong on purpose.
 
 use serde_json::{Value, json};
-use wharf_testkit::modeld::{Answer, Fail, Format, Pace};
+use wharf_testkit::modeld::{Answer, AnswerFailure, Format, Pace};
 
 use crate::client::{ask, open, saying, stream};
 use crate::start;
@@ -21,7 +21,7 @@ fn a_status_comes_with_its_error_and_when_to_come_again() {
         (Format::ChatCompletions, 429, "requests"),
         (Format::Responses, 503, "server_error"),
     ] {
-        let modeld = start([Answer::fail(Fail::Status(status, Some("7".to_owned()))), Answer::text("now")]);
+        let modeld = start([Answer::fail(AnswerFailure::Status(status, Some("7".to_owned()))), Answer::text("now")]);
         let reply = ask(&modeld, format, &streamed(format));
         assert_eq!((reply.status, reply.header("retry-after")), (status, Some("7")));
         assert_eq!(reply.json()["error"]["type"], kind);
@@ -36,7 +36,7 @@ fn an_error_comes_in_place_of_the_end() {
         (Format::ChatCompletions, "/error/type", "server_error"),
         (Format::Responses, "/response/error/code", "server_error"),
     ] {
-        let answer = Answer { fail: Some(Fail::ErrorEvent), ..Answer::text("half") };
+        let answer = Answer { fail: Some(AnswerFailure::ErrorEvent), ..Answer::text("half") };
         let modeld = start([answer.clone(), answer]);
         let events = stream(&modeld, format, &saying(format, "hi"));
         assert_eq!(events.last().unwrap().pointer(pointer), Some(&json!(expected)));
@@ -49,7 +49,7 @@ fn an_error_comes_in_place_of_the_end() {
 fn a_connection_ends_at_its_byte() {
     for format in Format::ALL {
         for request in [streamed(format), saying(format, "hi")] {
-            let modeld = start([Answer { fail: Some(Fail::CutAfter(25)), ..Answer::text("long enough") }]);
+            let modeld = start([Answer { fail: Some(AnswerFailure::CutAfter(25)), ..Answer::text("long enough") }]);
             let reply = ask(&modeld, format, &request);
             assert_eq!((reply.body.len(), reply.is_whole), (25, false), "{reply:?}");
         }
@@ -59,7 +59,7 @@ fn a_connection_ends_at_its_byte() {
 #[test]
 fn garbage_is_no_answer_and_hanging_is_none_at_all() {
     for format in Format::ALL {
-        let modeld = start([Answer::fail(Fail::Garbage), Answer::fail(Fail::Hang)]);
+        let modeld = start([Answer::fail(AnswerFailure::Garbage), Answer::fail(AnswerFailure::Hang)]);
         let reply = ask(&modeld, format, &streamed(format));
         assert!(reply.status == 200 && reply.body.contains("Bad Gateway"));
         let stream = open(&modeld, format, &streamed(format));

@@ -1,16 +1,16 @@
 use super::*;
-use crate::{Base64, Contents};
+use crate::{Base64Text, Contents};
 
-fn raw(text: &str) -> Raw {
-    Raw::parse(text.to_owned()).unwrap()
+fn raw(text: &str) -> RawJson {
+    RawJson::parse(text.to_owned()).unwrap()
 }
 
 fn image(bytes: usize) -> Block {
-    Block::Image { data: Base64::of(&vec![0; bytes]), mime: "image/png".into(), raw: None }
+    Block::Image { data: Base64Text::of(&vec![0; bytes]), mime: "image/png".into(), raw: None }
 }
 
 fn audio() -> Block {
-    Block::Audio { data: Base64::of(b"beep"), mime: String::new(), raw: None }
+    Block::Audio { data: Base64Text::of(b"beep"), mime: String::new(), raw: None }
 }
 
 fn link(name: Option<&str>, uri: &str) -> Block {
@@ -45,7 +45,7 @@ fn other(kind: Option<&str>) -> Block {
 #[test]
 fn every_kind_of_block_as_text() {
     let hostile = "image/png]\n[image\u{1b}\u{202e}";
-    let lying = Block::Image { data: Base64::of(b""), mime: hostile.into(), raw: None };
+    let lying = Block::Image { data: Base64Text::of(b""), mime: hostile.into(), raw: None };
     for (blocks, text) in [
         (vec![], ""),
         (vec![Block::text("a\u{1b} ü 🎉")], "a\u{1b} ü 🎉"),
@@ -57,7 +57,7 @@ fn every_kind_of_block_as_text() {
         (vec![full_link()], r"[link a <file:///a> text/csv, 2.5 MB: all of\nit]"),
         (vec![resource(Contents::Text("one\ntwo\n".into()))], "[resource file:///x text/plain, 2 lines]\none\ntwo\n"),
         (vec![resource(Contents::Text("one".into()))], "[resource file:///x text/plain, 1 line]\none"),
-        (vec![resource(Contents::Bytes(Base64::of(b"z")))], "[resource file:///x text/plain, 1 byte]"),
+        (vec![resource(Contents::Bytes(Base64Text::of(b"z")))], "[resource file:///x text/plain, 1 byte]"),
         (vec![resource(Contents::Nothing)], "[resource file:///x text/plain, nothing in it]"),
         (vec![file()], "[file /tmp/out.txt, 3.2 MB: the first 100 lines are above]"),
         (vec![other(Some("hologram"))], "[unknown content hologram, 47 bytes]"),
@@ -78,7 +78,7 @@ fn references_are_bounded() {
     let long = "x".repeat(1_000_000);
     let mime = || Some(long.clone());
     for block in [
-        Block::Image { data: Base64::of(b""), mime: long.clone(), raw: None },
+        Block::Image { data: Base64Text::of(b""), mime: long.clone(), raw: None },
         link(Some(&long), &long),
         Block::Resource { uri: long.clone(), mime: mime(), contents: Contents::Nothing, raw: None },
         Block::File { path: long.clone().into(), mime: mime(), bytes: 0, note: long.clone() },

@@ -1,7 +1,9 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
-use wharf_tools::{Call, CallFailure, Check, Description, Outcome, Pending, Registry, Snapshot, Tool, ToolError};
+use wharf_tools::{
+    Call, Check, Description, Outcome, Pending, Registry, RegistryCallError, RegistrySnapshot, Tool, ToolError,
+};
 
 use crate::fixture::{Sign, Told, call};
 
@@ -85,7 +87,7 @@ async fn keep_calling(registry: Arc<Registry>, caller: usize) -> Ended {
                 assert_eq!(text.split(' ').next(), Some(name.as_str()), "answered by another tool");
                 ended.answered += 1;
             }
-            Err(CallFailure::Unknown { .. }) => {
+            Err(RegistryCallError::Unknown { .. }) => {
                 assert!(name.ends_with("_c"), "{name} is always there");
                 ended.unknown += 1;
             }
@@ -97,7 +99,7 @@ async fn keep_calling(registry: Arc<Registry>, caller: usize) -> Ended {
 }
 
 /// A snapshot is one moment: both tools of a pair are of the same generation, and everything is found that is listed.
-fn check_snapshot(snapshot: &Snapshot) {
+fn check_snapshot(snapshot: &RegistrySnapshot) {
     let tools: Vec<_> = snapshot.iter().map(|tool| tool.description().clone()).collect();
     assert!(tools.windows(2).all(|pair| pair[0].name < pair[1].name));
     for provider in 0..PROVIDERS {

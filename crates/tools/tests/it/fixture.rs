@@ -3,9 +3,10 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use wharf_json::Raw;
+use wharf_json::RawJson;
 use wharf_tools::{
-    Attempt, Call, Caller, Check, Description, Fingerprint, Gate, Origin, Outcome, Pending, Snapshot, Tool, ToolError,
+    Attempt, Call, Check, Description, Fingerprint, Gate, Origin, Outcome, Pending, RegistrySnapshot, Tool, ToolCaller,
+    ToolError,
 };
 
 /// Answers with its text and counts its calls.
@@ -16,7 +17,7 @@ pub struct Sign {
 
 impl Sign {
     pub fn new(provider: &str, name: &str, text: &str) -> Arc<Self> {
-        let mut description = Description::new(name, text, Raw::empty_object());
+        let mut description = Description::new(name, text, RawJson::empty_object());
         if !provider.is_empty() {
             let fingerprint = Fingerprint([text.len() as u8; 32]);
             description.origin = Some(Origin { provider: provider.into(), name: name.into(), fingerprint });
@@ -65,9 +66,9 @@ impl<F: Fn(Attempt<'_>) -> Check + Send + Sync> Gate for Told<F> {
 }
 
 pub fn call() -> Call {
-    Call::new(Raw::empty_object(), Caller::agent())
+    Call::new(RawJson::empty_object(), ToolCaller::agent())
 }
 
-pub fn names(snapshot: &Snapshot) -> Vec<String> {
+pub fn names(snapshot: &RegistrySnapshot) -> Vec<String> {
     snapshot.iter().map(|tool| tool.description().name.to_string()).collect()
 }

@@ -2,10 +2,10 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use tokio::sync::oneshot;
-use wharf_json::Raw;
+use wharf_json::RawJson;
 use wharf_tools::{
-    Attempt, Call, CallFailure, Caller, Check, Consent, Description, OpenGate, Outcome, Pending, Refusal,
-    RefusalReason, Registry, Tool, ToolError, ToolErrorKind,
+    AllowAllGate, Attempt, Call, Check, Consent, Description, Outcome, Pending, Refusal, RefusalReason, Registry,
+    RegistryCallError, Tool, ToolCaller, ToolError, ToolErrorKind,
 };
 
 use crate::fixture::{Sign, Told, call};
@@ -25,7 +25,7 @@ async fn check(
     registry.register(tool.clone());
     let ended = match registry.call("read", call()).await {
         Ok(outcome) => Ok(outcome.blocks[0].as_text().into_owned()),
-        Err(CallFailure::Refused(refusal)) => Err(refusal),
+        Err(RegistryCallError::Refused(refusal)) => Err(refusal),
         Err(failure) => panic!("{failure}"),
     };
     assert_eq!(ended, ends.map(str::to_owned));
@@ -53,8 +53,8 @@ async fn the_gate_sees_who_wants_what() {
     });
     let registry = Registry::new(gate.clone());
     registry.register(Sign::new("files", "read", ""));
-    let arguments = Raw::parse(r#"{"n":1}"#).unwrap();
-    for (caller, passes) in [(Caller::agent(), false), (Caller::person(), true)] {
+    let arguments = RawJson::parse(r#"{"n":1}"#).unwrap();
+    for (caller, passes) in [(ToolCaller::agent(), false), (ToolCaller::person(), true)] {
         assert_eq!(registry.call("read", Call::new(arguments.clone(), caller)).await.is_ok(), passes);
     }
     assert_eq!(gate.count(), 2);
@@ -66,8 +66,8 @@ async fn what_cannot_be_called_is_not_put_before_the_gate() {
     let registry = Registry::new(gate.clone());
     registry.register(Sign::new("one", "both", ""));
     registry.register(Sign::new("two", "both", ""));
-    assert!(matches!(registry.call("both", call()).await, Err(CallFailure::Withheld { .. })));
-    assert!(matches!(registry.call("none", call()).await, Err(CallFailure::Unknown { .. })));
+    assert!(matches!(registry.call("both", call()).await, Err(RegistryCallError::Withheld { .. })));
+    assert!(matches!(registry.call("none", call()).await, Err(RegistryCallError::Unknown { .. })));
     assert_eq!(gate.count(), 0);
 }
 
@@ -93,7 +93,7 @@ async fn check_meanwhile(meanwhile: impl FnOnce(&Registry), expected: Option<&st
     answer.send(()).expect("it is waited for");
     match (calling.await.expect("the call does not panic"), expected) {
         (Ok(outcome), Some(expected)) => assert_eq!(outcome.blocks[0].as_text(), expected),
-        (Err(CallFailure::Refused(refusal)), None) => assert_eq!(refusal.reason, RefusalReason::ApprovalStale),
+        (Err(RegistryCallError::Refused(refusal)), None) => assert_eq!(refusal.reason, RefusalReason::ApprovalStale),
         (ended, expected) => panic!("{ended:?} instead of {expected:?}"),
     }
     assert_eq!(gate.count(), 1);
@@ -171,11 +171,11 @@ impl Tool for Broken {
 #[tokio::test]
 async fn refusals_and_failures_are_errors_a_model_sees() {
     let refused = Registry::new(Told::new(|_| Check::Refuse(no())));
-    let failed = Registry::new(Arc::new(OpenGate));
+    let failed = Registry::new(Arc::new(AllowAllGate));
     for (registry, told) in
         [(&refused, "the call was refused: the person who was asked said no"), (&failed, "no answer within 5 s")]
     {
-        let description = Description::new("break", "", Raw::empty_object());
+        let description = Description::new("break", "", RawJson::empty_object());
         registry.register(Arc::new(Broken(Arc::new(description))));
         let outcome = registry.call("break", call()).await.unwrap_err().to_outcome();
         assert_eq!((outcome.report().error.as_deref(), outcome.is_error), (Some(told), true));

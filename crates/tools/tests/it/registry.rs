@@ -1,12 +1,12 @@
 use std::sync::Arc;
 
 use proptest::prelude::*;
-use wharf_tools::{CallFailure, Found, OpenGate, Registry, Tool, WithheldReason};
+use wharf_tools::{AllowAllGate, Found, Registry, RegistryCallError, Tool, WithheldReason};
 
 use crate::fixture::{Sign, call, names};
 
 fn registry(tools: &[(&str, &str)]) -> Registry {
-    let registry = Registry::new(Arc::new(OpenGate));
+    let registry = Registry::new(Arc::new(AllowAllGate));
     tools.iter().for_each(|(provider, name)| registry.register(Sign::new(provider, name, provider)));
     registry
 }
@@ -103,7 +103,7 @@ async fn who_calls_a_wrong_name_is_told_the_right_one() {
     ] {
         let failure = registry.call(said, call()).await.unwrap_err();
         assert_eq!(failure.to_string(), told);
-        assert!(!matches!(&failure, CallFailure::Unknown { name, .. } if name.len() > 200));
+        assert!(!matches!(&failure, RegistryCallError::Unknown { name, .. } if name.len() > 200));
     }
 }
 

@@ -3,8 +3,8 @@
 use std::fmt;
 
 use super::{Choice, Field, FieldKind, FormRequest, Number, TextFormat};
-use crate::Bounds;
-use wharf_json::{Raw, members};
+use crate::JsonLimits;
+use wharf_json::{RawJson, members};
 
 /// A validation error of one form field.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -61,12 +61,12 @@ impl FormRequest {
     /// # Errors
     ///
     /// Returns every validation error, not only the first.
-    pub fn complete(&self, content: &Raw) -> Result<Raw, Vec<Problem>> {
+    pub fn complete(&self, content: &RawJson) -> Result<RawJson, Vec<Problem>> {
         let problem = |field: &str, reason| Problem { field: field.to_owned(), reason };
-        let given = members(content, &Bounds::default()).map_err(|_| vec![problem("", Reason::NotAnObject)])?;
+        let given = members(content, &JsonLimits::default()).map_err(|_| vec![problem("", Reason::NotAnObject)])?;
         let unknown = given.iter().filter(|(name, _)| self.field(name).is_none());
         let mut problems: Vec<Problem> = unknown.map(|(name, _)| problem(name, Reason::Unknown)).collect();
-        let mut values: Vec<(&Field, &Raw)> = Vec::new();
+        let mut values: Vec<(&Field, &RawJson)> = Vec::new();
         for field in &self.fields {
             let said = given.iter().find(|(name, _)| *name == field.name).map(|(_, value)| value);
             match said.or(field.default.as_ref()) {
@@ -83,10 +83,10 @@ impl FormRequest {
 }
 
 /// Builds a JSON object from values, keyed by field name.
-pub(super) fn object<'a>(values: impl Iterator<Item = (&'a Field, &'a Raw)>) -> Raw {
-    let member = |(field, value): (&Field, &Raw)| format!("{}:{}", quoted(&field.name), value.get());
+pub(super) fn object<'a>(values: impl Iterator<Item = (&'a Field, &'a RawJson)>) -> RawJson {
+    let member = |(field, value): (&Field, &RawJson)| format!("{}:{}", quoted(&field.name), value.get());
     let members: Vec<String> = values.map(member).collect();
-    Raw::known(format!("{{{}}}", members.join(",")))
+    RawJson::known(format!("{{{}}}", members.join(",")))
 }
 
 fn quoted(text: &str) -> String {
@@ -99,7 +99,7 @@ impl Field {
     /// # Errors
     ///
     /// Returns the first failed check.
-    pub fn check(&self, value: &Raw) -> Result<(), Reason> {
+    pub fn check(&self, value: &RawJson) -> Result<(), Reason> {
         match &self.kind {
             FieldKind::Text { min_length, max_length, format } => {
                 check_text(value, *min_length, *max_length, format.as_ref())
@@ -119,15 +119,15 @@ impl Field {
     }
 }
 
-fn text(value: &Raw) -> Option<String> {
+fn text(value: &RawJson) -> Option<String> {
     serde_json::from_slice(value.as_bytes()).ok()
 }
 
-fn number(value: &Raw) -> Option<Number> {
+fn number(value: &RawJson) -> Option<Number> {
     Number::parse(value.get().trim())
 }
 
-fn check_text(value: &Raw, min: Option<u64>, max: Option<u64>, format: Option<&TextFormat>) -> Result<(), Reason> {
+fn check_text(value: &RawJson, min: Option<u64>, max: Option<u64>, format: Option<&TextFormat>) -> Result<(), Reason> {
     let text = text(value).ok_or(Reason::NotText)?;
     // JSON Schema lengths are in characters, not bytes.
     let length = text.chars().count() as u64;
@@ -152,7 +152,7 @@ fn offered(options: &[Choice], value: &str) -> Result<(), Reason> {
     known.then_some(()).ok_or_else(|| Reason::NotOffered(value.to_owned()))
 }
 
-fn check_choices(value: &Raw, options: &[Choice], min: Option<u64>, max: Option<u64>) -> Result<(), Reason> {
+fn check_choices(value: &RawJson, options: &[Choice], min: Option<u64>, max: Option<u64>) -> Result<(), Reason> {
     let chosen: Vec<String> = serde_json::from_slice(value.as_bytes()).map_err(|_| Reason::NotList)?;
     for (at, value) in chosen.iter().enumerate() {
         offered(options, value)?;
@@ -219,11 +219,11 @@ mod tests {
         let text = format!(
             r#"{{"message":"m","requestedSchema":{{"type":"object","properties":{properties},"required":[{required}]}}}}"#
         );
-        FormRequest::view(Raw::parse(text).unwrap(), &Bounds::default()).unwrap()
+        FormRequest::view(RawJson::parse(text).unwrap(), &JsonLimits::default()).unwrap()
     }
 
     fn complete(content: &str) -> Result<String, String> {
-        let content = Raw::parse(content.to_owned()).unwrap();
+        let content = RawJson::parse(content.to_owned()).unwrap();
         let completed = form(PROPERTIES, r#""name""#).complete(&content);
         completed
             .map(|raw| raw.get().to_owned())
@@ -241,7 +241,7 @@ mod tests {
         );
         let defaults = form(PROPERTIES, "").defaults();
         assert_eq!(defaults.get(), format!("{{{FILLED}"));
-        assert_eq!(form("{}", "").complete(&Raw::empty_object()).unwrap().get(), "{}");
+        assert_eq!(form("{}", "").complete(&RawJson::empty_object()).unwrap().get(), "{}");
     }
 
     #[test]

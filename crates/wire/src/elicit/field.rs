@@ -1,7 +1,7 @@
 //! Fields of a form.
 
 use super::{Number, TextFormat};
-use crate::Raw;
+use crate::RawJson;
 
 /// One field of a form. Every string is untrusted.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -17,7 +17,7 @@ pub struct Field {
     /// Type and constraints of the value.
     pub kind: FieldKind,
     /// Default value as JSON. A default that fails the field's own validation is dropped.
-    pub default: Option<Raw>,
+    pub default: Option<RawJson>,
 }
 
 /// Type and constraints of a field's value.

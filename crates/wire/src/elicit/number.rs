@@ -7,12 +7,12 @@ use std::fmt;
 #[derive(Debug, Clone)]
 pub struct Number {
     text: String,
-    decimal: Decimal,
+    decimal: DecimalValue,
 }
 
 /// A value as `0.digits × 10^point`, the digits without zeros at either end.
 #[derive(Debug, Clone, PartialEq, Eq)]
-struct Decimal {
+struct DecimalValue {
     negative: bool,
     digits: Vec<u8>,
     point: i64,
@@ -36,7 +36,7 @@ impl Number {
         if !is_digits(whole) || (whole.len() > 1 && whole.starts_with('0')) {
             return None;
         }
-        let decimal = Decimal::new(text.starts_with('-'), whole, fraction, exponent);
+        let decimal = DecimalValue::new(text.starts_with('-'), whole, fraction, exponent);
         Some(Self { text: text.to_owned(), decimal })
     }
 
@@ -52,7 +52,7 @@ impl Number {
     }
 }
 
-impl Decimal {
+impl DecimalValue {
     fn new(negative: bool, whole: &str, fraction: &str, exponent: i64) -> Self {
         let all: Vec<u8> = whole.bytes().chain(fraction.bytes()).collect();
         let first = all.iter().position(|digit| *digit != b'0').unwrap_or(all.len());

@@ -5,11 +5,11 @@ use serde::de::IgnoredAny;
 use serde_json::value::RawValue;
 
 use super::{Choice, Field, FieldKind, MOST_FIELDS, MOST_OPTIONS, Number, TextFormat, wrong};
-use crate::Bounds;
-use wharf_json::{DecodeError, Raw, members};
+use crate::JsonLimits;
+use wharf_json::{JsonDecodeError, RawJson, members};
 
 /// Returns the fields of a schema, in schema order.
-pub(super) fn read_fields(schema: &Raw, bounds: &Bounds) -> Result<Vec<Field>, DecodeError> {
+pub(super) fn read_fields(schema: &RawJson, bounds: &JsonLimits) -> Result<Vec<Field>, JsonDecodeError> {
     #[derive(Deserialize)]
     struct Shape<'a> {
         #[serde(rename = "type", default)]
@@ -25,7 +25,7 @@ pub(super) fn read_fields(schema: &Raw, bounds: &Bounds) -> Result<Vec<Field>, D
     }
     let properties = match shape.properties {
         Some(properties) => schema.part(properties),
-        None => Raw::empty_object(),
+        None => RawJson::empty_object(),
     };
     let properties = members(&properties, bounds)?;
     if properties.len() > MOST_FIELDS {
@@ -39,10 +39,10 @@ pub(super) fn read_fields(schema: &Raw, bounds: &Bounds) -> Result<Vec<Field>, D
     properties.iter().map(|(name, property)| read_field(name, property, is_required(name))).collect()
 }
 
-fn read_field(name: &str, property: &Raw, required: bool) -> Result<Field, DecodeError> {
+fn read_field(name: &str, property: &RawJson, required: bool) -> Result<Field, JsonDecodeError> {
     // The bounds were checked for the whole request.
     let field = serde_json::from_slice(property.as_bytes()).map_err(|error| error.to_string());
-    let field = field.and_then(|shape: Property| shape.into_field(name, required, property));
+    let field = field.and_then(|shape: WireProperty| shape.into_field(name, required, property));
     field.map_err(|reason| wrong(format_args!("the field `{name}` is not a flat primitive: {reason}")))
 }
 
@@ -50,7 +50,7 @@ fn read_field(name: &str, property: &Raw, required: bool) -> Result<Field, Decod
 /// validates the response.
 #[derive(Default, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
-struct Property<'a> {
+struct WireProperty<'a> {
     #[serde(rename = "type")]
     kind: Option<String>,
     #[serde(rename = "$ref")]
@@ -72,33 +72,33 @@ struct Property<'a> {
     values: Option<Vec<String>>,
     /// Titles parallel to `enum`, from 2025-06-18.
     enum_names: Option<Vec<String>>,
-    one_of: Option<Vec<Titled>>,
-    any_of: Option<Vec<Titled>>,
-    items: Option<Items>,
+    one_of: Option<Vec<WireTitledOption>>,
+    any_of: Option<Vec<WireTitledOption>>,
+    items: Option<WireItems>,
 }
 
 #[derive(Default, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
-struct Items {
+struct WireItems {
     #[serde(rename = "type")]
     kind: Option<String>,
     #[serde(rename = "enum")]
     values: Option<Vec<String>>,
-    one_of: Option<Vec<Titled>>,
-    any_of: Option<Vec<Titled>>,
+    one_of: Option<Vec<WireTitledOption>>,
+    any_of: Option<Vec<WireTitledOption>>,
 }
 
 /// An option with its own title.
 #[derive(Deserialize)]
-struct Titled {
+struct WireTitledOption {
     #[serde(rename = "const")]
     value: String,
     #[serde(default)]
     title: Option<String>,
 }
 
-impl Property<'_> {
-    fn into_field(mut self, name: &str, required: bool, whole: &Raw) -> Result<Field, String> {
+impl WireProperty<'_> {
+    fn into_field(mut self, name: &str, required: bool, whole: &RawJson) -> Result<Field, String> {
         if self.reference.is_some() {
             return Err("it refers elsewhere".to_owned());
         }
@@ -143,11 +143,13 @@ impl Property<'_> {
 fn options(
     values: Option<Vec<String>>,
     names: Option<Vec<String>>,
-    titled: Option<Vec<Titled>>,
+    titled: Option<Vec<WireTitledOption>>,
 ) -> Result<Vec<Choice>, String> {
     let mut names = names.unwrap_or_default().into_iter();
     let options: Vec<Choice> = match (values, titled) {
-        (_, Some(titled)) => titled.into_iter().map(|Titled { value, title }| Choice { value, title }).collect(),
+        (_, Some(titled)) => {
+            titled.into_iter().map(|WireTitledOption { value, title }| Choice { value, title }).collect()
+        }
         (Some(values), None) => values.into_iter().map(|value| Choice { value, title: names.next() }).collect(),
         (None, None) => Vec::new(),
     };
@@ -169,7 +171,7 @@ mod tests {
 
     fn read(properties: &str) -> Result<Vec<Field>, String> {
         let schema = format!(r#"{{"type":"object","properties":{properties},"required":[]}}"#);
-        read_fields(&Raw::parse(schema).unwrap(), &Bounds::default()).map_err(|error| error.to_string())
+        read_fields(&RawJson::parse(schema).unwrap(), &JsonLimits::default()).map_err(|error| error.to_string())
     }
 
     #[track_caller]
@@ -223,7 +225,7 @@ mod tests {
     fn order_titles_and_need_are_kept() {
         let schema = r#"{"properties":{"z":{"type":"boolean","title":"Z?","description":"d"},"a":{"type":"string"}},
             "required":["a"]}"#;
-        let fields = read_fields(&Raw::parse(schema).unwrap(), &Bounds::default()).unwrap();
+        let fields = read_fields(&RawJson::parse(schema).unwrap(), &JsonLimits::default()).unwrap();
         let shown: Vec<_> =
             fields.iter().map(|field| (field.name.as_str(), field.display_name(), field.required)).collect();
         assert_eq!(shown, [("z", "Z?", false), ("a", "a", true)]);
@@ -245,7 +247,7 @@ mod tests {
             (r#"{"type":"array","items":{"enum":["a","b"]},"default":["b", "a"]}"#, Some(r#"["b", "a"]"#)),
         ] {
             let fields = read(&format!(r#"{{"x":{property}}}"#)).unwrap();
-            assert_eq!(fields[0].default.as_ref().map(Raw::get), default, "{property}");
+            assert_eq!(fields[0].default.as_ref().map(RawJson::get), default, "{property}");
         }
     }
 
@@ -277,7 +279,7 @@ mod tests {
             (r#"{"properties":{"x":{"type":"boolean"},"x":{"type":"string"}}}"#, "twice"),
             ("7", "invalid type"),
         ] {
-            let error = read_fields(&Raw::parse(schema).unwrap(), &Bounds::default()).unwrap_err().to_string();
+            let error = read_fields(&RawJson::parse(schema).unwrap(), &JsonLimits::default()).unwrap_err().to_string();
             assert!(error.contains(reason), "{schema}: {error}");
         }
     }

@@ -2,16 +2,16 @@
 
 use std::fmt;
 
-use crate::DecodeError;
+use crate::JsonDecodeError;
 
 /// Maximum characters of server text in an error message.
 const LONGEST_SHOWN: usize = 80;
 
 /// An invalid header annotation of a tool. Quoted parts of the schema are short and escaped.
 #[derive(Debug)]
-pub enum MirrorFault {
+pub enum HeaderAnnotationError {
     /// The schema is too complex, or not valid JSON.
-    Unreadable(DecodeError),
+    Unreadable(JsonDecodeError),
     /// The annotated schema is not reachable through `properties` alone.
     OutOfReach {
         /// Path of keys to the schema.
@@ -55,9 +55,9 @@ pub enum MirrorFault {
 
 /// The reason an argument cannot be sent in a header. The call fails.
 #[derive(Debug)]
-pub enum Unmirrorable {
+pub enum HeaderValueError {
     /// The arguments are too complex, not valid JSON, or contain a duplicate key.
-    Unreadable(DecodeError),
+    Unreadable(JsonDecodeError),
     /// The value is an object, an array or a fraction.
     Kind {
         /// The annotated property.
@@ -93,7 +93,7 @@ pub(super) fn shown(text: &str) -> String {
     if characters.next().is_some() { head + "…" } else { head }
 }
 
-impl fmt::Display for MirrorFault {
+impl fmt::Display for HeaderAnnotationError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Unreadable(_) => f.write_str("the input schema cannot be read"),
@@ -116,7 +116,7 @@ impl fmt::Display for MirrorFault {
     }
 }
 
-impl std::error::Error for MirrorFault {
+impl std::error::Error for HeaderAnnotationError {
     fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
         match self {
             Self::Unreadable(error) => Some(error),
@@ -125,7 +125,7 @@ impl std::error::Error for MirrorFault {
     }
 }
 
-impl fmt::Display for Unmirrorable {
+impl fmt::Display for HeaderValueError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Unreadable(_) => f.write_str("the arguments cannot be read"),
@@ -139,7 +139,7 @@ impl fmt::Display for Unmirrorable {
     }
 }
 
-impl std::error::Error for Unmirrorable {
+impl std::error::Error for HeaderValueError {
     fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
         match self {
             Self::Unreadable(error) => Some(error),

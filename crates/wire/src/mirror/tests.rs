@@ -1,9 +1,9 @@
 use super::*;
-use crate::DecodeError;
+use crate::JsonDecodeError;
 
 /// Returns the annotations of a schema as `Header=path.to.property`, or the error.
 fn check(schema: &str) -> Result<Vec<String>, String> {
-    let found = mirrored(&Raw::parse(schema.to_owned()).unwrap(), &Bounds::default());
+    let found = mirrored(&RawJson::parse(schema.to_owned()).unwrap(), &JsonLimits::default());
     let found = found.map_err(|fault| fault.to_string())?;
     Ok(found.iter().map(|one| format!("{}={}", one.header, one.path.join("."))).collect())
 }
@@ -162,24 +162,24 @@ fn a_fault_is_short_and_cannot_act() {
     let fault = check(&deep).unwrap_err();
     assert!(fault.starts_with(r"`\u{1b}[2J\u{202e}\u{3164}xxx") && fault.contains('…'), "{fault}");
     assert!(fault.len() < 400 && !fault.contains('\u{1b}'), "{fault}");
-    let schema = Raw::parse(property(r#"{"type":"string","x-mcp-header":"A"}"#)).unwrap();
-    let fault = mirrored(&schema, &Bounds { depth: 2, nodes: 100 }).unwrap_err();
+    let schema = RawJson::parse(property(r#"{"type":"string","x-mcp-header":"A"}"#)).unwrap();
+    let fault = mirrored(&schema, &JsonLimits { depth: 2, nodes: 100 }).unwrap_err();
     assert_eq!(fault.to_string(), "the input schema cannot be read");
-    assert!(matches!(fault, MirrorFault::Unreadable(DecodeError::TooComplex(_))));
+    assert!(matches!(fault, HeaderAnnotationError::Unreadable(JsonDecodeError::TooComplex(_))));
 }
 
 #[test]
 fn nothing_is_decoded_where_nothing_is_annotated() {
-    let schema = Raw::parse(r#"{"properties":{"a":{"description":"caf\u1234 \\ \" \n"}}}"#).unwrap();
-    let none = Bounds { depth: 0, nodes: 0 };
+    let schema = RawJson::parse(r#"{"properties":{"a":{"description":"caf\u1234 \\ \" \n"}}}"#).unwrap();
+    let none = JsonLimits { depth: 0, nodes: 0 };
     assert_eq!(mirrored(&schema, &none).unwrap(), []);
 }
 
 fn value(path: &[&str], arguments: &str) -> Result<Option<String>, String> {
     let path = path.iter().map(|&name| name.to_owned()).collect();
     let mirrored = Mirrored { header: "A".to_owned(), path };
-    let arguments = Raw::parse(arguments.to_owned()).unwrap();
-    mirrored.value(&arguments, &Bounds::default()).map_err(|error| error.to_string())
+    let arguments = RawJson::parse(arguments.to_owned()).unwrap();
+    mirrored.value(&arguments, &JsonLimits::default()).map_err(|error| error.to_string())
 }
 
 #[test]

@@ -56,12 +56,12 @@ fn field(binaries: &Path, home: &Path) -> Outcome<Vec<Client>> {
 }
 
 /// Connections opened by one client, by [`WAYS`].
-pub struct Connections {
+pub struct ConnectionCount {
     pub label: &'static str,
     pub opened: [u64; WAYS.len()],
 }
 
-fn connections(field: &[Client], server: &Path) -> Outcome<Vec<Connections>> {
+fn connections(field: &[Client], server: &Path) -> Outcome<Vec<ConnectionCount>> {
     let mut all = Vec::new();
     for client in field {
         let mut opened = [0; WAYS.len()];
@@ -70,7 +70,7 @@ fn connections(field: &[Client], server: &Path) -> Outcome<Vec<Connections>> {
         }
         let [json, sse] = opened;
         say!("{}: {json} connections for {SEQUENCE} calls answered with JSON, {sse} with streams", client.label);
-        all.push(Connections { label: client.label, opened });
+        all.push(ConnectionCount { label: client.label, opened });
     }
     Ok(all)
 }
@@ -126,7 +126,7 @@ impl UnusedAccount {
     }
 }
 
-fn check(connections: &[Connections]) -> Outcome {
+fn check(connections: &[ConnectionCount]) -> Outcome {
     let ours = connections.iter().filter(|client| OURS.contains(&client.label));
     let most = ours.flat_map(|client| client.opened).max().unwrap_or_default();
     if most > FEW { Err(format!("Wharf opened {most} connections for {SEQUENCE} calls").into()) } else { Ok(()) }
@@ -145,7 +145,7 @@ mod tests {
 
     #[test]
     fn more_connections_than_a_few_are_a_failure_of_our_own_client_only() {
-        let connections = |label, opened| [Connections { label, opened }];
+        let connections = |label, opened| [ConnectionCount { label, opened }];
         assert!(check(&connections(OURS[0], [1, 2])).is_ok());
         assert!(check(&connections(OURS[1], [1, 3])).is_err());
         assert!(check(&connections(RMCP[0], [100, 100])).is_ok());

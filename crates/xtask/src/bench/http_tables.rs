@@ -2,7 +2,7 @@
 
 use std::fmt::Write;
 
-use super::http::{BARE, Connections, SEQUENCE, UnusedAccount, WAYS};
+use super::http::{BARE, ConnectionCount, SEQUENCE, UnusedAccount, WAYS};
 use super::instructions::Counts;
 use super::rounds::{Sample, Setting};
 use super::tables::{bytes, grouped, instruction_table, median, plural};
@@ -11,7 +11,7 @@ use crate::run::Surroundings;
 
 /// Figures counted by the servers.
 pub struct Counted<'a> {
-    pub connections: &'a [Connections],
+    pub connections: &'a [ConnectionCount],
     pub account: &'a UnusedAccount,
 }
 
@@ -95,14 +95,14 @@ fn figures(samples: &[Sample], setting: Setting, label: &str, figure: impl Fn(&S
     of_client.map(figure).collect()
 }
 
-fn connection_table(connections: &[Connections]) -> String {
+fn connection_table(connections: &[ConnectionCount]) -> String {
     let mut table = format!(
         "\n## Connections\n\n\
          Connections that one caller opens for {SEQUENCE} calls, one after the other, and for what comes before \
          them.\n\n\
          | client | JSON | streams |\n| --- | ---: | ---: |\n"
     );
-    for Connections { label, opened: [json, sse] } in connections {
+    for ConnectionCount { label, opened: [json, sse] } in connections {
         let _ = writeln!(table, "| {label} | {json} | {sse} |");
     }
     table

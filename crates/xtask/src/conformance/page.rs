@@ -3,13 +3,13 @@
 use std::fmt::Write;
 use std::fs;
 
-use super::{Played, REVISIONS};
+use super::{REVISIONS, ScenarioResult};
 use crate::run::{Outcome, Surroundings, root};
 
 const SUITE: &str = "@modelcontextprotocol/conformance";
 
 /// Formats the whole page.
-pub fn page(played: &[Played]) -> Outcome<String> {
+pub fn page(played: &[ScenarioResult]) -> Outcome<String> {
     let passed = played.iter().filter(|played| played.verdict.is_passed()).count();
     Ok(format!(
         "{}\n## Results\n\n\
@@ -53,7 +53,7 @@ fn version() -> Outcome<String> {
     Ok(version.ok_or("the suite is not among its pins")?.to_owned())
 }
 
-fn table(played: &[Played]) -> String {
+fn table(played: &[ScenarioResult]) -> String {
     let mut table = String::new();
     row(&mut table, "scenario", &REVISIONS.map(str::to_owned));
     row(&mut table, "---", &REVISIONS.map(|_| "---".to_owned()));
@@ -64,9 +64,9 @@ fn table(played: &[Played]) -> String {
 }
 
 /// Returns each scenario once, in the order of its first run.
-fn scenarios(played: &[Played]) -> Vec<&str> {
+fn scenarios(played: &[ScenarioResult]) -> Vec<&str> {
     let mut names: Vec<&str> = Vec::new();
-    for Played { turn, .. } in played {
+    for ScenarioResult { turn, .. } in played {
         if !names.contains(&turn.scenario.as_str()) {
             names.push(&turn.scenario);
         }
@@ -74,11 +74,11 @@ fn scenarios(played: &[Played]) -> Vec<&str> {
     names
 }
 
-fn cell(played: &[Played], scenario: &str, revision: &str) -> String {
+fn cell(played: &[ScenarioResult], scenario: &str, revision: &str) -> String {
     let found = played.iter().find(|played| played.turn.scenario == scenario && played.turn.revision == revision);
     match found {
-        Some(Played { verdict, .. }) if verdict.is_passed() => format!("✓ {verdict}"),
-        Some(Played { verdict, .. }) => format!("✗ {verdict}"),
+        Some(ScenarioResult { verdict, .. }) if verdict.is_passed() => format!("✓ {verdict}"),
+        Some(ScenarioResult { verdict, .. }) => format!("✗ {verdict}"),
         None => "–".to_owned(),
     }
 }
@@ -94,7 +94,7 @@ mod tests {
 
     #[test]
     fn a_scenario_has_one_row() {
-        let played = |revision, scenario: &str, log: &str| Played {
+        let played = |revision, scenario: &str, log: &str| ScenarioResult {
             turn: Turn { revision, scenario: scenario.to_owned() },
             verdict: Verdict::of(true, log.to_owned()),
         };

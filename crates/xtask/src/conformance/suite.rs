@@ -16,14 +16,14 @@ const PATIENCE: &str = "30000";
 const DEADLINE: &str = "60";
 
 /// The installed suite and the program it drives.
-pub struct Suite {
+pub struct ConformanceSuite {
     node: PathBuf,
     script: PathBuf,
     logs: PathBuf,
     environment: Vec<(String, String)>,
 }
 
-impl Suite {
+impl ConformanceSuite {
     /// Installs the pinned suite and its Node below the target folder, unless already installed.
     pub fn install(environment: &[(&str, &str)]) -> Outcome<Self> {
         let home = target().join("conformance");
@@ -89,13 +89,13 @@ impl Suite {
 #[derive(Debug)]
 pub struct Verdict {
     ended_well: bool,
-    checks: Checks,
+    checks: CheckCounts,
     log: String,
 }
 
 /// Number of passed checks, and of all checks.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
-struct Checks {
+struct CheckCounts {
     passed: usize,
     made: usize,
 }
@@ -136,12 +136,12 @@ fn listed(text: &str, revision: &str) -> Vec<String> {
     wanted.map(|(name, _)| name.to_owned()).collect()
 }
 
-/// Parses the closing line, `Passed: 5/6, 1 failed, 0 warnings`. Without it, no checks are counted.
-fn checks(log: &str) -> Checks {
+/// Parses the closing line, `ForwardedBytes: 5/6, 1 failed, 0 warnings`. Without it, no checks are counted.
+fn checks(log: &str) -> CheckCounts {
     let closing = log.lines().rev().find_map(|line| line.strip_prefix("Passed: "));
     let counts = closing.and_then(|line| line.split(',').next()?.split_once('/'));
     let counts = counts.and_then(|(passed, made)| Some((passed.parse().ok()?, made.parse().ok()?)));
-    counts.map_or_else(Checks::default, |(passed, made)| Checks { passed, made })
+    counts.map_or_else(CheckCounts::default, |(passed, made)| CheckCounts { passed, made })
 }
 
 #[cfg(test)]
@@ -169,7 +169,7 @@ mod tests {
         ] {
             assert_eq!(Verdict::of(ended_well, log.to_owned()).is_passed(), passed, "{log}");
         }
-        assert_eq!(checks("Passed: 4/6, 2 failed, 0 warnings"), Checks { passed: 4, made: 6 });
+        assert_eq!(checks("Passed: 4/6, 2 failed, 0 warnings"), CheckCounts { passed: 4, made: 6 });
     }
 
     #[test]

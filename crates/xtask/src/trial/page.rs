@@ -2,13 +2,13 @@
 
 use std::fmt::Write;
 
-use super::{FORMATS, Try};
+use super::{FORMATS, TrialResult};
 use crate::run::Surroundings;
 
 /// Minimum number of the nine tasks to solve.
 const ENOUGH: usize = 8;
 
-pub fn page(tries: &[Try]) -> String {
+pub fn page(tries: &[TrialResult]) -> String {
     let here = Surroundings::look();
     let mut page = format!(
         "# A real model\n\n\
@@ -24,7 +24,7 @@ pub fn page(tries: &[Try]) -> String {
         here.date, here.cores, here.processor,
     );
     for format in FORMATS {
-        let of: Vec<&Try> = tries.iter().filter(|went| went.format == format).collect();
+        let of: Vec<&TrialResult> = tries.iter().filter(|went| went.format == format).collect();
         let _ = writeln!(page, "{}", row(format, &of));
     }
     for format in FORMATS {
@@ -36,7 +36,7 @@ pub fn page(tries: &[Try]) -> String {
     page
 }
 
-fn row(format: &str, of: &[&Try]) -> String {
+fn row(format: &str, of: &[&TrialResult]) -> String {
     let right = of.iter().filter(|went| went.right).count();
     let noticed = of.iter().filter(|went| went.noticed).count();
     let longest = of.iter().map(|went| went.seconds).fold(0.0, f64::max);
@@ -44,7 +44,7 @@ fn row(format: &str, of: &[&Try]) -> String {
     format!("| {format} | {right} of {} | {noticed} | {longest:.0} s | {enough} |", of.len())
 }
 
-fn transcript(went: &Try) -> String {
+fn transcript(went: &TrialResult) -> String {
     let mut text = format!("\n```text\n› {}\n", went.task);
     for call in &went.calls {
         let dot = if call.server.is_empty() { "" } else { "." };
@@ -65,7 +65,7 @@ mod tests {
 
     #[test]
     fn eight_of_nine_are_enough() {
-        let went = |number: usize, rights: usize| Try {
+        let went = |number: usize, rights: usize| TrialResult {
             format: FORMATS[0],
             task: String::new(),
             calls: Vec::new(),
@@ -76,7 +76,7 @@ mod tests {
             seconds: 2.0,
         };
         for (rights, expected) in [(8, "| yes |"), (7, "| **no** |")] {
-            let tries: Vec<Try> = (0..9).map(|number| went(number, rights)).collect();
+            let tries: Vec<TrialResult> = (0..9).map(|number| went(number, rights)).collect();
             let row = row(FORMATS[0], &tries.iter().collect::<Vec<_>>());
             assert_eq!(row, format!("| anthropic | {rights} of 9 | 1 | 2 s {expected}"));
         }

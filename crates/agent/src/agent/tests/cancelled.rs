@@ -9,7 +9,7 @@ fn hang(stage: &Stage) -> (Count, Count) {
     let (begun, left) = (Count::new(), Count::new());
     let (beginning, leaving) = (begun.clone(), left.clone());
     stage.tool("hang", move |call| {
-        let (beginning, leaving) = (beginning.clone(), Leaving(leaving.clone(), call.progress));
+        let (beginning, leaving) = (beginning.clone(), DropReporter(leaving.clone(), call.progress));
         async move {
             let _leaving = leaving;
             beginning.add();

@@ -1,8 +1,8 @@
 //! Runs that complete.
 
 use tokio::sync::Barrier;
-use wharf_testkit::modeld::{Fail, When};
-use wharf_tools::Base64;
+use wharf_testkit::modeld::{AnswerFailure, When};
+use wharf_tools::Base64Text;
 
 use super::*;
 use crate::saved::SavedConversation;
@@ -144,7 +144,7 @@ async fn notes_reach_the_model_before_its_next_request() {
 /// Registers a tool that returns an image.
 fn shoot(stage: &Stage) {
     stage.tool("shoot", async |_| {
-        let (data, mime) = (Base64::of(b"picture"), "image/png".to_owned());
+        let (data, mime) = (Base64Text::of(b"picture"), "image/png".to_owned());
         Ok(Outcome::new(vec![wharf_tools::Block::Image { data, mime, raw: None }]))
     });
 }
@@ -154,7 +154,7 @@ async fn a_picture_the_model_does_not_take_is_left_out_for_good() {
     for format in FORMATS {
         // A status that is not retried, and one that is retried until the limit.
         for (status, times) in [(400, 1), (500, 6)] {
-            let refusals = vec![Answer::fail(Fail::Status(status, Some("0".to_owned()))); times];
+            let refusals = vec![Answer::fail(AnswerFailure::Status(status, Some("0".to_owned()))); times];
             let script = [Answer::call("shoot", json!({}))].into_iter().chain(refusals).chain([Answer::text("done")]);
             let stage = Stage::of(script);
             shoot(&stage);
@@ -163,7 +163,7 @@ async fn a_picture_the_model_does_not_take_is_left_out_for_good() {
             assert_eq!(ending(&events), Some(&Ending::Done), "{format} {status}: {:?}", stage.modeld.refusals());
             assert!(events.iter().any(|event| matches!(event, RunEvent::PicturesLeftOut { pictures: 1 })));
             let bodies: Vec<String> = stage.modeld.requests().iter().map(|request| request.body.to_string()).collect();
-            let has_picture = |body: &String| body.contains(Base64::of(b"picture").text());
+            let has_picture = |body: &String| body.contains(Base64Text::of(b"picture").text());
             assert_eq!(bodies.iter().filter(|body| has_picture(body)).count(), times, "{format} {status}");
             assert!(!has_picture(&bodies[times + 1]) && bodies[times + 1].contains("(a picture was left out)"));
             stage.goes_on(&agent, conversation).await;
@@ -173,7 +173,7 @@ async fn a_picture_the_model_does_not_take_is_left_out_for_good() {
 
 #[tokio::test]
 async fn what_outgrows_the_model_in_the_users_turn_is_shortened_too() {
-    let stage = Stage::of([Answer::fail(Fail::Status(413, None)), Answer::text("done")]);
+    let stage = Stage::of([Answer::fail(AnswerFailure::Status(413, None)), Answer::text("done")]);
     let agent = stage.agent(Format::Anthropic).await;
     let said = vec![Block::Text("sum it up".into()), Block::quoted("Resource:", &"x".repeat(50_000))];
     let mut run = agent.start(Conversation::default(), said);
@@ -193,14 +193,14 @@ async fn pictures_reach_the_model() {
         let (events, _) = stage.play(&agent, Conversation::default(), "go").await;
         assert_eq!(ending(&events), Some(&Ending::Done), "{format}: {:?}", stage.modeld.refusals());
         let body = stage.modeld.requests()[1].body.to_string();
-        assert!(body.contains(Base64::of(b"picture").text()) && body.contains("image/png"), "{body}");
+        assert!(body.contains(Base64Text::of(b"picture").text()) && body.contains("image/png"), "{body}");
     }
 }
 
 #[tokio::test]
 async fn an_outgrown_context_is_asked_again_with_less() {
     let long = "x".repeat(50_000);
-    let too_large = || Answer::fail(Fail::Status(413, None));
+    let too_large = || Answer::fail(AnswerFailure::Status(413, None));
     let stage = Stage::of([echoing(&[&long]), too_large(), Answer::text("done")]);
     stage.echo();
     let agent = stage.agent(Format::Anthropic).await;
@@ -215,7 +215,12 @@ async fn an_outgrown_context_is_asked_again_with_less() {
 #[tokio::test]
 async fn after_a_failure_the_conversation_goes_on() {
     for format in FORMATS {
-        for fail in [Fail::Status(400, None), Fail::ErrorEvent, Fail::CutAfter(700), Fail::Garbage] {
+        for fail in [
+            AnswerFailure::Status(400, None),
+            AnswerFailure::ErrorEvent,
+            AnswerFailure::CutAfter(700),
+            AnswerFailure::Garbage,
+        ] {
             let stage = Stage::of([Answer { fail: Some(fail.clone()), ..echoing(&["a", "b"]) }]);
             stage.echo();
             let agent = stage.agent(format).await;

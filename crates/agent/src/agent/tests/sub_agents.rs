@@ -25,7 +25,7 @@ async fn stage(script: Script) -> Stage {
     let stage = Stage::new(script);
     let model = stage.model(Format::Anthropic).await;
     let sub_agent = SubAgent::new(model, &stage.registry, AgentLimits::default());
-    stage.registry.register(Arc::new(sub_agent.with_effort(Some(Effort::Low))));
+    stage.registry.register(Arc::new(sub_agent.with_effort(Some(ReasoningEffort::Low))));
     stage
 }
 
@@ -38,7 +38,7 @@ async fn its_last_words_are_the_outcome_and_its_calls_are_its_own() {
     let callers = Count::new();
     let (seen, notes) = (callers.clone(), stage.registry.notes().clone());
     stage.tool("ping", move |call: Call| {
-        if call.caller == (Caller { name: "sub-agent".into(), consent: wharf_tools::Consent::Ask }) {
+        if call.caller == (ToolCaller { name: "sub-agent".into(), consent: wharf_tools::Consent::Ask }) {
             seen.add();
         }
         notes.push("files", "for the agent above");
@@ -165,7 +165,7 @@ async fn cancelled_with_its_agent_its_calls_are_withdrawn_before_the_end() {
     let (begun, left) = (Count::new(), Count::new());
     let (beginning, leaving) = (begun.clone(), left.clone());
     stage.tool("hang", move |_| {
-        let (beginning, leaving) = (beginning.clone(), Leaving(leaving.clone(), sink.lock().unwrap().clone()));
+        let (beginning, leaving) = (beginning.clone(), DropReporter(leaving.clone(), sink.lock().unwrap().clone()));
         async move {
             let _leaving = leaving;
             beginning.add();

@@ -1,6 +1,6 @@
 //! Runs with an overloaded model API.
 
-use wharf_testkit::modeld::Fail;
+use wharf_testkit::modeld::AnswerFailure;
 
 use super::*;
 use crate::provider::ModelError;
@@ -8,7 +8,7 @@ use crate::provider::ModelError;
 #[tokio::test]
 async fn a_wait_is_told_before_the_answer() {
     for format in FORMATS {
-        let busy = Answer::fail(Fail::Status(503, Some("0".into())));
+        let busy = Answer::fail(AnswerFailure::Status(503, Some("0".into())));
         let stage = Stage::of([busy, Answer::text("done")]);
         let agent = stage.agent(format).await;
         let (events, conversation) = stage.play(&agent, Conversation::default(), "go").await;
@@ -23,7 +23,7 @@ async fn a_wait_is_told_before_the_answer() {
 
 #[tokio::test]
 async fn a_run_that_waits_can_be_cancelled() {
-    let stage = Stage::of([Answer::fail(Fail::Status(503, Some("60".into())))]);
+    let stage = Stage::of([Answer::fail(AnswerFailure::Status(503, Some("60".into())))]);
     let agent = stage.agent(Format::Anthropic).await;
     let mut run = agent.start(Conversation::default(), vec![Block::Text("go".into())]);
     while !matches!(run.next().await, Some(RunEvent::Waiting { .. })) {}

@@ -3,12 +3,12 @@
 use std::borrow::Cow;
 
 use serde::Serialize;
-use wharf_json::Raw;
+use wharf_json::RawJson;
 
 use super::thinking::{OutputConfig, Thinking, output_config, thinking};
 use crate::conversation::{Block, ResultBlock, Role, Turn};
 use crate::provider::definitions::alias;
-use crate::provider::{Offered, Provider, Request, ToolChoice};
+use crate::provider::{EncodedTool, Provider, Request, ToolChoice};
 
 #[derive(Serialize)]
 struct Body<'a> {
@@ -38,7 +38,7 @@ struct Message<'a> {
 #[serde(untagged)]
 enum Content<'a> {
     Known(Known<'a>),
-    Carried(&'a Raw),
+    Carried(&'a RawJson),
 }
 
 #[derive(Serialize)]
@@ -46,7 +46,7 @@ enum Content<'a> {
 enum Known<'a> {
     Text { text: &'a str },
     Image { source: Source<'a> },
-    ToolUse { id: &'a str, name: Cow<'a, str>, input: &'a Raw },
+    ToolUse { id: &'a str, name: Cow<'a, str>, input: &'a RawJson },
     ToolResult { tool_use_id: &'a str, content: Vec<Known<'a>>, is_error: bool },
 }
 
@@ -61,7 +61,7 @@ struct Source<'a> {
 struct Tool<'a> {
     name: &'a str,
     description: &'a str,
-    input_schema: &'a Raw,
+    input_schema: &'a RawJson,
 }
 
 #[derive(Serialize)]
@@ -128,8 +128,8 @@ fn image<'a>(media_type: &'a str, data: &'a str) -> Known<'a> {
     Known::Image { source: Source { r#type: "base64", media_type, data } }
 }
 
-fn tool(offered: &Offered) -> Tool<'_> {
-    let Offered { alias, description, schema } = offered;
+fn tool(offered: &EncodedTool) -> Tool<'_> {
+    let EncodedTool { alias, description, schema } = offered;
     Tool { name: alias, description, input_schema: schema }
 }
 

@@ -7,7 +7,7 @@ use crate::conversation::{Conversation, ResultBlock};
 use crate::provider::definitions::alias;
 use crate::provider::event::replay;
 use crate::provider::samples::{self, failure, picture, provider, raw, result, thought, tools};
-use crate::provider::{Effort, Format, ModelError, Provider, Request, ToolChoice};
+use crate::provider::{Format, ModelError, Provider, ReasoningEffort, Request, ToolChoice};
 
 const SOURCE: &str = "anthropic api.anthropic.com small";
 
@@ -144,7 +144,7 @@ fn conversation() -> Conversation {
 #[test]
 fn a_request_has_everything_in_its_place() {
     let (conversation, tools) = (conversation(), tools(Format::Anthropic));
-    let effort = Some(Effort::High);
+    let effort = Some(ReasoningEffort::High);
     let request = Request { conversation: &conversation, tools: &tools, tool_choice: ToolChoice::Auto, effort };
     let text = body(&provider(Format::Anthropic, "https://api.anthropic.com"), &request).unwrap();
     let text = String::from_utf8(text).unwrap();
@@ -190,7 +190,7 @@ fn a_model_thinks_only_where_the_api_lets_it() {
         // The reasoning is from another provider, so these calls have none before them.
         (&conversation, ToolChoice::Auto, false),
     ] {
-        let request = Request { conversation, tools: &Arc::default(), tool_choice, effort: Some(Effort::Low) };
+        let request = Request { conversation, tools: &Arc::default(), tool_choice, effort: Some(ReasoningEffort::Low) };
         let value: Value = serde_json::from_slice(&body(&provider, &request).unwrap()).unwrap();
         assert_eq!(value.get("thinking").is_some(), expected, "{tool_choice:?}");
         assert!(value.get("tools").is_none() && value.get("tool_choice").is_none());
@@ -203,12 +203,12 @@ fn an_effort_is_written_as_the_model_knows_it() {
     let (auto, any) = (ToolChoice::Auto, ToolChoice::Any);
     let adaptive = json!({"type": "adaptive", "display": "summarized"});
     for (model, tool_choice, effort, thinking, output_config) in [
-        ("claude-sonnet-5", auto, Some(Effort::High), adaptive.clone(), json!({"effort": "high"})),
-        ("claude-sonnet-5", any, Some(Effort::Medium), json!(null), json!({"effort": "medium"})),
+        ("claude-sonnet-5", auto, Some(ReasoningEffort::High), adaptive.clone(), json!({"effort": "high"})),
+        ("claude-sonnet-5", any, Some(ReasoningEffort::Medium), json!(null), json!({"effort": "medium"})),
         ("claude-sonnet-5", auto, None, json!(null), json!(null)),
         // The calls have no reasoning before them, which does not matter to an adaptive model.
-        ("claude-opus-4-6", auto, Some(Effort::Low), adaptive, json!({"effort": "low"})),
-        ("claude-haiku-4-5", auto, Some(Effort::Low), json!(null), json!(null)),
+        ("claude-opus-4-6", auto, Some(ReasoningEffort::Low), adaptive, json!({"effort": "low"})),
+        ("claude-haiku-4-5", auto, Some(ReasoningEffort::Low), json!(null), json!(null)),
     ] {
         let provider = Provider { model: model.into(), ..provider(Format::Anthropic, "https://api.anthropic.com") };
         let request = Request { conversation: &conversation, tools: &Arc::default(), tool_choice, effort };

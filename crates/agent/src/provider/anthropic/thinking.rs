@@ -5,7 +5,7 @@
 use serde::Serialize;
 
 use crate::conversation::{Block, Turn};
-use crate::provider::{Effort, Provider, Request, ToolChoice};
+use crate::provider::{Provider, ReasoningEffort, Request, ToolChoice};
 
 /// Minimum thinking budget in tokens.
 const LEAST_THOUGHT: u32 = 1024;
@@ -53,11 +53,11 @@ fn adapts(model: &str) -> bool {
 }
 
 /// Returns the thinking budget. When the last turn has tool results, the model turn before must begin with thinking.
-fn budget(provider: &Provider, effort: Effort, turns: &[Turn]) -> Option<Thinking> {
+fn budget(provider: &Provider, effort: ReasoningEffort, turns: &[Turn]) -> Option<Thinking> {
     let wanted = match effort {
-        Effort::Low => 2048,
-        Effort::Medium => 8192,
-        Effort::High => 24_576,
+        ReasoningEffort::Low => 2048,
+        ReasoningEffort::Medium => 8192,
+        ReasoningEffort::High => 24_576,
     };
     let budget_tokens = wanted.min(provider.max_tokens / 2);
     (budget_tokens >= LEAST_THOUGHT && may_think(turns, &provider.source()))

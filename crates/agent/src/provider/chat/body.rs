@@ -4,12 +4,12 @@ use std::borrow::Cow;
 
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
-use wharf_json::{Bounds, Raw};
+use wharf_json::{JsonLimits, RawJson};
 
 use crate::conversation::{Block, Role, Turn};
 use crate::provider::definitions::alias;
 use crate::provider::pictures::{data_url, pictures, result_text};
-use crate::provider::{Effort, Offered, Provider, Request, ToolChoice};
+use crate::provider::{EncodedTool, Provider, ReasoningEffort, Request, ToolChoice};
 
 #[derive(Serialize)]
 struct Body<'a> {
@@ -95,14 +95,14 @@ struct Called<'a> {
 #[derive(Serialize)]
 struct Tool<'a> {
     r#type: &'static str,
-    function: Function<'a>,
+    function: FunctionDefinition<'a>,
 }
 
 #[derive(Serialize)]
-struct Function<'a> {
+struct FunctionDefinition<'a> {
     name: &'a str,
     description: &'a str,
-    parameters: &'a Raw,
+    parameters: &'a RawJson,
 }
 
 #[derive(Serialize)]
@@ -148,7 +148,7 @@ pub(in crate::provider) fn body(provider: &Provider, request: &Request<'_>) -> R
         messages,
         tools: tools.iter().map(tool).collect(),
         tool_choice: (!tools.is_empty()).then(|| choice(request.tool_choice)),
-        reasoning_effort: request.effort.map(Effort::name),
+        reasoning_effort: request.effort.map(ReasoningEffort::name),
     })
 }
 
@@ -196,7 +196,7 @@ fn said<'a>(turn: &'a Turn, source: &str) -> Option<Message<'a>> {
                 tool_calls.push(Call { id, r#type: "function", function });
             }
             Block::Thinking { provider, raw } if provider == source => {
-                thought = raw.decode(&Bounds::default()).unwrap_or_default();
+                thought = raw.decode(&JsonLimits::default()).unwrap_or_default();
             }
             _ => {}
         }
@@ -214,9 +214,9 @@ fn said<'a>(turn: &'a Turn, source: &str) -> Option<Message<'a>> {
     })
 }
 
-fn tool(offered: &Offered) -> Tool<'_> {
-    let Offered { alias, description, schema } = offered;
-    Tool { r#type: "function", function: Function { name: alias, description, parameters: schema } }
+fn tool(offered: &EncodedTool) -> Tool<'_> {
+    let EncodedTool { alias, description, schema } = offered;
+    Tool { r#type: "function", function: FunctionDefinition { name: alias, description, parameters: schema } }
 }
 
 fn choice(choice: ToolChoice<'_>) -> Choice<'_> {

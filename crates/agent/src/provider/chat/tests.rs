@@ -4,7 +4,7 @@ use super::*;
 use crate::conversation::{Conversation, ResultBlock, Role, Turn};
 use crate::provider::event::replay;
 use crate::provider::samples::{self, call, failure, picture, provider, raw, result, thought, tools};
-use crate::provider::{Effort, Format, ModelError, Request, ToolChoice};
+use crate::provider::{Format, ModelError, ReasoningEffort, Request, ToolChoice};
 
 const SOURCE: &str = "chat 127.0.0.1:8080 small";
 
@@ -131,7 +131,8 @@ fn conversation() -> Conversation {
 fn a_request_has_everything_in_its_place() {
     let (conversation, tools) = (conversation(), tools(Format::ChatCompletions));
     let tool_choice = ToolChoice::Tool("add");
-    let request = Request { conversation: &conversation, tools: &tools, tool_choice, effort: Some(Effort::Low) };
+    let request =
+        Request { conversation: &conversation, tools: &tools, tool_choice, effort: Some(ReasoningEffort::Low) };
     let text = body(&provider(Format::ChatCompletions, "http://127.0.0.1:8080"), &request).unwrap();
     let alias = crate::provider::definitions::alias("größe").into_owned();
     let calls = json!([

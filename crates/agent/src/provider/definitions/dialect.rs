@@ -4,7 +4,7 @@ use crate::provider::Format;
 
 /// Kind of value of a schema keyword.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Holds {
+pub(super) enum KeywordValue {
     /// Removed from the schema.
     Nothing,
     /// A schema or a list of schemas.
@@ -52,10 +52,10 @@ const NOT_FOR_OPENAI: [&str; 14] = [
 pub(super) const CHOICES: [&str; 3] = ["allOf", "anyOf", "oneOf"];
 
 /// Returns the kind of value of a keyword in this format.
-pub(super) fn holds(format: Format, keyword: &str) -> Holds {
+pub(super) fn holds(format: Format, keyword: &str) -> KeywordValue {
     match keyword {
-        _ if ABOUT.contains(&keyword) => Holds::Nothing,
-        _ if format != Format::Anthropic && NOT_FOR_OPENAI.contains(&keyword) => Holds::Nothing,
+        _ if ABOUT.contains(&keyword) => KeywordValue::Nothing,
+        _ if format != Format::Anthropic && NOT_FOR_OPENAI.contains(&keyword) => KeywordValue::Nothing,
         "items"
         | "prefixItems"
         | "additionalItems"
@@ -70,8 +70,8 @@ pub(super) fn holds(format: Format, keyword: &str) -> Holds {
         | "else"
         | "propertyNames"
         | "unevaluatedItems"
-        | "unevaluatedProperties" => Holds::Schemas,
-        "properties" | "patternProperties" | "dependentSchemas" => Holds::Named,
-        _ => Holds::Data,
+        | "unevaluatedProperties" => KeywordValue::Schemas,
+        "properties" | "patternProperties" | "dependentSchemas" => KeywordValue::Named,
+        _ => KeywordValue::Data,
     }
 }

@@ -7,15 +7,15 @@ use std::borrow::Cow;
 
 use serde_json::Value;
 use serde_json::value::RawValue;
-use wharf_json::{Bounds, DecodeError, Raw, members};
+use wharf_json::{JsonDecodeError, JsonLimits, RawJson, members};
 
 use super::WithheldReason;
-use super::dialect::{CHOICES, Holds, holds};
+use super::dialect::{CHOICES, KeywordValue, holds};
 use crate::provider::Format;
 
 /// Maximum bytes of a schema.
 const LARGEST: usize = 256 << 10;
-const BOUNDS: Bounds = Bounds { depth: 100, nodes: 50_000 };
+const BOUNDS: JsonLimits = JsonLimits { depth: 100, nodes: 50_000 };
 /// Maximum number of subschemas, counted once per place where they are inlined.
 const MOST_SCHEMAS: usize = 5_000;
 /// Maximum nesting depth of subschemas, counted after inlining.
@@ -25,11 +25,11 @@ const DEEPEST: usize = 100;
 enum Node {
     Object(Vec<(String, Node)>),
     List(Vec<Node>),
-    Data(Raw),
+    Data(RawJson),
 }
 
 /// Compiles a schema for a format.
-pub(super) fn compile(format: Format, schema: &Raw) -> Result<Raw, WithheldReason> {
+pub(super) fn compile(format: Format, schema: &RawJson) -> Result<RawJson, WithheldReason> {
     if schema.as_bytes().len() > LARGEST {
         return Err(WithheldReason::TooLarge);
     }
@@ -40,19 +40,19 @@ pub(super) fn compile(format: Format, schema: &Raw) -> Result<Raw, WithheldReaso
     if text.len() > LARGEST {
         return Err(WithheldReason::TooLarge);
     }
-    Ok(Raw::known(text))
+    Ok(RawJson::known(text))
 }
 
 struct Writer<'a> {
     format: Format,
-    root: &'a Raw,
+    root: &'a RawJson,
     /// References being inlined, to detect cycles.
     trail: Vec<String>,
     left: usize,
 }
 
 impl Writer<'_> {
-    fn schema(&mut self, schema: &Raw, depth: usize) -> Result<Node, WithheldReason> {
+    fn schema(&mut self, schema: &RawJson, depth: usize) -> Result<Node, WithheldReason> {
         self.left = self.left.checked_sub(1).ok_or(WithheldReason::TooLarge)?;
         if depth > DEEPEST {
             return Err(WithheldReason::TooLarge);
@@ -65,13 +65,13 @@ impl Writer<'_> {
         }
     }
 
-    fn list(&mut self, list: &Raw, depth: usize) -> Result<Node, WithheldReason> {
+    fn list(&mut self, list: &RawJson, depth: usize) -> Result<Node, WithheldReason> {
         let items: Vec<&RawValue> = list.decode(&BOUNDS).map_err(fault)?;
         let items = items.into_iter().map(|item| self.schema(&list.part(item), depth + 1));
         Ok(Node::List(items.collect::<Result<_, _>>()?))
     }
 
-    fn object(&mut self, schema: &Raw, depth: usize) -> Result<Node, WithheldReason> {
+    fn object(&mut self, schema: &RawJson, depth: usize) -> Result<Node, WithheldReason> {
         let (mut written, mut referred) = (Vec::new(), Vec::new());
         for (key, value) in members(schema, &BOUNDS).map_err(fault)? {
             if key == "$ref" || key == "$dynamicRef" {
@@ -79,10 +79,10 @@ impl Writer<'_> {
                 continue;
             }
             let node = match holds(self.format, &key) {
-                Holds::Nothing => continue,
-                Holds::Data => Node::Data(value),
-                Holds::Schemas => self.schema(&value, depth + 1)?,
-                Holds::Named => self.named(&value, depth + 1)?,
+                KeywordValue::Nothing => continue,
+                KeywordValue::Data => Node::Data(value),
+                KeywordValue::Schemas => self.schema(&value, depth + 1)?,
+                KeywordValue::Named => self.named(&value, depth + 1)?,
             };
             written.push((key.into_owned(), node));
         }
@@ -95,14 +95,14 @@ impl Writer<'_> {
         Ok(Node::Object(written))
     }
 
-    fn named(&mut self, named: &Raw, depth: usize) -> Result<Node, WithheldReason> {
+    fn named(&mut self, named: &RawJson, depth: usize) -> Result<Node, WithheldReason> {
         let list = members(named, &BOUNDS).map_err(fault)?;
         let list = list.into_iter().map(|(name, schema)| Ok((name.into_owned(), self.schema(&schema, depth)?)));
         Ok(Node::Object(list.collect::<Result<_, WithheldReason>>()?))
     }
 
     /// Inlines a reference and returns the members of its target.
-    fn referred(&mut self, reference: &Raw, depth: usize) -> Result<Vec<(String, Node)>, WithheldReason> {
+    fn referred(&mut self, reference: &RawJson, depth: usize) -> Result<Vec<(String, Node)>, WithheldReason> {
         let reference: String = reference.decode(&BOUNDS).map_err(fault)?;
         if self.trail.contains(&reference) {
             return Err(WithheldReason::Reference(reference));
@@ -120,7 +120,7 @@ impl Writer<'_> {
 }
 
 /// Returns the target of a reference within the schema, given as a JSON pointer (RFC 6901).
-fn target(root: &Raw, reference: &str) -> Option<Raw> {
+fn target(root: &RawJson, reference: &str) -> Option<RawJson> {
     let path = reference.strip_prefix('#')?;
     // A reference to the root is always recursive.
     let path = path.strip_prefix('/')?;
@@ -132,7 +132,7 @@ fn target(root: &Raw, reference: &str) -> Option<Raw> {
     Some(found)
 }
 
-fn child(parent: &Raw, step: &str) -> Option<Raw> {
+fn child(parent: &RawJson, step: &str) -> Option<RawJson> {
     if parent.is_object() {
         let list = members(parent, &BOUNDS).ok()?;
         return list.into_iter().find(|(key, _)| key == step).map(|(_, value)| value);
@@ -150,7 +150,7 @@ fn topped(mut members: Vec<(String, Node)>) -> Result<Vec<(String, Node)>, Withh
         return Err(WithheldReason::NotObject);
     }
     members.retain(|(key, _)| key != "type");
-    members.insert(0, ("type".to_owned(), Node::Data(Raw::known(r#""object""#))));
+    members.insert(0, ("type".to_owned(), Node::Data(RawJson::known(r#""object""#))));
     if !has(&members, "properties") {
         members.push(("properties".to_owned(), Node::Object(Vec::new())));
     }
@@ -229,9 +229,9 @@ impl Node {
     }
 }
 
-fn fault(error: DecodeError) -> WithheldReason {
+fn fault(error: JsonDecodeError) -> WithheldReason {
     match error {
-        DecodeError::TooComplex(_) => WithheldReason::TooLarge,
-        DecodeError::Shape(_) => WithheldReason::Invalid,
+        JsonDecodeError::TooComplex(_) => WithheldReason::TooLarge,
+        JsonDecodeError::Shape(_) => WithheldReason::Invalid,
     }
 }

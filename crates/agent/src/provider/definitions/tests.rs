@@ -1,7 +1,7 @@
 use super::*;
 
-fn tool(name: &str, schema: &str) -> Definition {
-    Definition { name: name.into(), description: "Does it.".into(), schema: Raw::known(schema.to_owned()) }
+fn tool(name: &str, schema: &str) -> ModelToolDefinition {
+    ModelToolDefinition { name: name.into(), description: "Does it.".into(), schema: RawJson::known(schema.to_owned()) }
 }
 
 fn compiled(format: Format, schema: &str) -> Result<String, WithheldReason> {
@@ -17,10 +17,10 @@ fn compiled(format: Format, schema: &str) -> Result<String, WithheldReason> {
 fn names_are_made_to_fit_and_found_again() {
     let long = "t".repeat(65);
     let names = ["add", "mcp__git__log-all", "größe", "a b", "a.b", "", &long, "日本語"];
-    let tools: Vec<Definition> = names.iter().map(|name| tool(name, r#"{"type":"object"}"#)).collect();
+    let tools: Vec<ModelToolDefinition> = names.iter().map(|name| tool(name, r#"{"type":"object"}"#)).collect();
     let compiled = compile(Format::ChatCompletions, &tools);
     assert!(compiled.withheld.is_empty());
-    for (name, Offered { alias, .. }) in names.iter().zip(&compiled.offered) {
+    for (name, EncodedTool { alias, .. }) in names.iter().zip(&compiled.offered) {
         let fits = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'-');
         assert!((1..=64).contains(&alias.len()) && alias.bytes().all(fits), "{alias}");
         assert_eq!(compiled.name(alias), Some(*name));

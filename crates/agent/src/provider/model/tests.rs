@@ -15,12 +15,12 @@ use crate::provider::{ModelEvent, Stop, ToolChoice};
 mod thinking;
 
 /// A loopback API that returns scripted responses, each on a new connection, and records the requests.
-struct Api {
+struct LoopbackApi {
     endpoint: Endpoint,
     asked: Arc<Mutex<Vec<(String, String)>>>,
 }
 
-impl Api {
+impl LoopbackApi {
     fn start(answers: Vec<String>) -> Self {
         let asked = Arc::<Mutex<Vec<(String, String)>>>::default();
         let (notes, answers) = (Arc::clone(&asked), Mutex::new(answers.into_iter()));
@@ -100,7 +100,7 @@ async fn each_format_asks_at_its_place_and_reads_its_answer() {
         (Format::ChatCompletions, chat, "/v1/chat/completions", "authorization: Bearer k-1"),
         (Format::Responses, responses, "/v1/responses", "authorization: Bearer k-1"),
     ] {
-        let api = Api::start(vec![stream_of(&events)]);
+        let api = LoopbackApi::start(vec![stream_of(&events)]);
         let events = told(&api.model(format, Some("k-1")).await).await.unwrap();
         assert_eq!(events.first(), Some(&ModelEvent::TextDelta("hello".into())), "{format}");
         assert!(events.contains(&ModelEvent::BlockDone(Block::Text("hello".into()))), "{format}");
@@ -117,7 +117,7 @@ async fn an_api_that_has_too_much_to_do_is_asked_again() {
     let done = stream_of(&[r#"{"choices":[{"delta":{},"finish_reason":"stop"}]}"#]);
     let busy = || answer("429 Too Many Requests", now, "");
     let down = || answer("503 Service Unavailable", now, "");
-    let api = Api::start(vec![busy(), down(), answer("529 Overloaded", now, ""), done.clone()]);
+    let api = LoopbackApi::start(vec![busy(), down(), answer("529 Overloaded", now, ""), done.clone()]);
     let model = api.model(Format::ChatCompletions, None).await;
     let events = told(&model).await.unwrap();
     let statuses = events.iter().filter_map(|event| match event {
@@ -127,7 +127,7 @@ async fn an_api_that_has_too_much_to_do_is_asked_again() {
     assert_eq!(statuses.collect::<Vec<_>>(), [429, 503, 529]);
     assert_eq!(events[3..], [ModelEvent::Done { stop: Stop::EndTurn }]);
     assert_eq!(api.asked().len(), 4);
-    let api = Api::start((0..6).map(|_| busy()).chain([done]).collect());
+    let api = LoopbackApi::start((0..6).map(|_| busy()).chain([done]).collect());
     let error = told(&api.model(Format::ChatCompletions, None).await).await.unwrap_err();
     assert!(matches!(error, ModelError::Refused { status: 429, .. }), "{error}");
     assert_eq!(api.asked().len(), 6);
@@ -136,11 +136,11 @@ async fn an_api_that_has_too_much_to_do_is_asked_again() {
 #[tokio::test]
 async fn once_an_answer_has_begun_nothing_is_asked_again() {
     let overloaded = r#"{"error":{"type":"overloaded_error","message":"Overloaded"}}"#;
-    let api = Api::start(vec![stream_of(&[r#"{"choices":[{"delta":{"content":"x"}}]}"#, overloaded])]);
+    let api = LoopbackApi::start(vec![stream_of(&[r#"{"choices":[{"delta":{"content":"x"}}]}"#, overloaded])]);
     let error = told(&api.model(Format::ChatCompletions, None).await).await.unwrap_err();
     assert!(matches!(&error, ModelError::Failed(said) if said.text == "Overloaded"), "{error}");
     assert_eq!(api.asked().len(), 1);
-    let api = Api::start(vec![stream_of(&[r#"{"choices":[{"delta":{"content":"x"}}]}"#])]);
+    let api = LoopbackApi::start(vec![stream_of(&[r#"{"choices":[{"delta":{"content":"x"}}]}"#])]);
     assert_eq!(told(&api.model(Format::ChatCompletions, None).await).await, Err(ModelError::Incomplete));
 }
 
@@ -149,7 +149,7 @@ async fn what_opens_the_api_is_never_repeated() {
     let said = r#"{"error":{"message":"no token-0001","type":"bad_token-0001"}}"#;
     let begun = r#"{"choices":[{"delta":{"content":"x"}}]}"#;
     for answer in [answer("400 Bad Request", "", said), stream_of(&[said]), stream_of(&[begun, said])] {
-        let api = Api::start(vec![answer]);
+        let api = LoopbackApi::start(vec![answer]);
         let mut provider = api.model(Format::ChatCompletions, None).await.provider().clone();
         provider.headers.push(("Authorization".into(), Secret::new("Bearer token-0001")));
         let model = Model::open(provider, Net::open(&NetOptions::default()).await.unwrap()).unwrap();
@@ -182,7 +182,7 @@ async fn what_is_no_answer_says_what_to_do() {
             "the model API answered 400: prompt is too long: 9 tokens (invalid_request_error)",
         ),
     ] {
-        let api = Api::start(vec![answer]);
+        let api = LoopbackApi::start(vec![answer]);
         let error = told(&api.model(Format::Anthropic, key).await).await.unwrap_err();
         assert_eq!(error.to_string(), expected);
         assert_eq!(error.needs_key(), expected.contains("key"), "{error}");

@@ -3,12 +3,12 @@
 use std::borrow::Cow;
 
 use serde::{Deserialize, Serialize};
-use wharf_json::{Bounds, Raw};
+use wharf_json::{JsonLimits, RawJson};
 
 use crate::conversation::{Block, ResultBlock, Role, Turn};
 use crate::provider::definitions::alias;
 use crate::provider::pictures::{data_url, pictures, result_text};
-use crate::provider::{Offered, Provider, Request, ToolChoice};
+use crate::provider::{EncodedTool, Provider, Request, ToolChoice};
 
 /// A request body. The API stores no state, so each request contains the whole conversation.
 #[derive(Serialize)]
@@ -25,7 +25,7 @@ struct Body<'a> {
     #[serde(skip_serializing_if = "Option::is_none")]
     tool_choice: Option<Choice<'a>>,
     #[serde(skip_serializing_if = "Option::is_none")]
-    reasoning: Option<Reasoning>,
+    reasoning: Option<ReasoningParams>,
     #[serde(skip_serializing_if = "Vec::is_empty")]
     include: Vec<&'static str>,
 }
@@ -34,7 +34,7 @@ struct Body<'a> {
 #[serde(untagged)]
 enum Item<'a> {
     Known(Known<'a>),
-    Carried(&'a Raw),
+    Carried(&'a RawJson),
 }
 
 #[derive(Serialize)]
@@ -65,7 +65,7 @@ struct Tool<'a> {
     r#type: &'static str,
     name: &'a str,
     description: &'a str,
-    parameters: &'a Raw,
+    parameters: &'a RawJson,
     strict: bool,
 }
 
@@ -77,13 +77,13 @@ enum Choice<'a> {
 }
 
 #[derive(Serialize)]
-struct Reasoning {
+struct ReasoningParams {
     effort: &'static str,
     summary: &'static str,
 }
 
 #[derive(Deserialize)]
-struct Sealed {
+struct EncryptedReasoning {
     encrypted_content: Option<String>,
 }
 
@@ -112,7 +112,7 @@ pub(in crate::provider) fn body(
             Role::Assistant => input.extend(turn.blocks.iter().filter_map(|block| said(block, &source))),
         }
     }
-    let reasoning = request.effort.map(|effort| Reasoning { effort: effort.name(), summary: "auto" });
+    let reasoning = request.effort.map(|effort| ReasoningParams { effort: effort.name(), summary: "auto" });
     let may_think = provider.is_openai() || reasoning.is_some();
     let include = (may_think && thoughts == Thoughts::GivenOut).then_some("reasoning.encrypted_content");
     serde_json::to_vec(&Body {
@@ -194,13 +194,13 @@ fn said<'a>(block: &'a Block, source: &str) -> Option<Item<'a>> {
 
 /// Reports whether reasoning can be sent back. Without its encrypted content the API would look it up in its storage,
 /// where it does not exist.
-fn is_complete(raw: &Raw) -> bool {
-    let thought = raw.decode::<Sealed>(&Bounds::default());
+fn is_complete(raw: &RawJson) -> bool {
+    let thought = raw.decode::<EncryptedReasoning>(&JsonLimits::default());
     thought.is_ok_and(|thought| thought.encrypted_content.is_some())
 }
 
-fn tool(offered: &Offered) -> Tool<'_> {
-    let Offered { alias, description, schema } = offered;
+fn tool(offered: &EncodedTool) -> Tool<'_> {
+    let EncodedTool { alias, description, schema } = offered;
     Tool { r#type: "function", name: alias, description, parameters: schema, strict: false }
 }
 

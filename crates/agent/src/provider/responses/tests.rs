@@ -4,7 +4,7 @@ use super::*;
 use crate::conversation::{Conversation, ResultBlock};
 use crate::provider::event::replay;
 use crate::provider::samples::{self, call, failure, picture, provider, raw, thought, tools};
-use crate::provider::{Effort, Format, ModelError, Request, ToolChoice};
+use crate::provider::{Format, ModelError, ReasoningEffort, Request, ToolChoice};
 
 const SOURCE: &str = "responses api.openai.com small";
 
@@ -124,7 +124,7 @@ fn conversation() -> Conversation {
     samples::conversation(said, vec![failure("1", vec![ResultBlock::Text("no".into()), picture()])])
 }
 
-fn written(base: &str, effort: Option<Effort>, thoughts: Thoughts) -> Value {
+fn written(base: &str, effort: Option<ReasoningEffort>, thoughts: Thoughts) -> Value {
     let (conversation, tools) = (conversation(), tools(Format::Responses));
     let request = Request { conversation: &conversation, tools: &tools, tool_choice: ToolChoice::Any, effort };
     let text = body(&provider(Format::Responses, base), &request, thoughts).unwrap();
@@ -152,7 +152,7 @@ fn a_request_has_everything_in_its_place() {
         "reasoning": {"effort": "medium", "summary": "auto"},
         "include": ["reasoning.encrypted_content"],
     });
-    assert_eq!(written("https://api.openai.com/v1", Some(Effort::Medium), Thoughts::GivenOut), expected);
+    assert_eq!(written("https://api.openai.com/v1", Some(ReasoningEffort::Medium), Thoughts::GivenOut), expected);
 }
 
 #[test]
@@ -170,7 +170,7 @@ fn others_than_openai_get_pictures_after_the_results() {
 
 #[test]
 fn thoughts_are_asked_for_where_there_may_be_any() {
-    let (openai, other, low) = ("https://api.openai.com", "http://127.0.0.1:9", Some(Effort::Low));
+    let (openai, other, low) = ("https://api.openai.com", "http://127.0.0.1:9", Some(ReasoningEffort::Low));
     for (base, effort, thoughts, expected) in [
         (openai, None, Thoughts::GivenOut, true),
         (openai, low, Thoughts::GivenOut, true),

@@ -1,7 +1,7 @@
 mod properties;
 mod room;
 
-use wharf_tools::{Call, Description, OpenGate, Outcome, Pending, Registry, Tool, ToolError};
+use wharf_tools::{AllowAllGate, Call, Description, Outcome, Pending, Registry, Tool, ToolError};
 
 use super::*;
 use crate::conversation::ResultBlock;
@@ -131,16 +131,16 @@ impl Tool for Named {
     }
 }
 
-fn offering() -> Arc<Offering> {
-    let registry = Registry::new(Arc::new(OpenGate));
+fn offering() -> Arc<ToolOffer> {
+    let registry = Registry::new(Arc::new(AllowAllGate));
     for name in NAMES {
-        registry.register(Arc::new(Named(Arc::new(Description::new(name, "", Raw::empty_object())))));
+        registry.register(Arc::new(Named(Arc::new(Description::new(name, "", RawJson::empty_object())))));
     }
-    Arc::new(Offering::of(&registry.snapshot(), Format::Anthropic, u64::MAX, |_| true))
+    Arc::new(ToolOffer::of(&registry.snapshot(), Format::Anthropic, u64::MAX, |_| true))
 }
 
 fn call(id: &str, tool: &str) -> Block {
-    Block::ToolCall { id: id.into(), name: tool.into(), arguments: Raw::empty_object(), malformed: None }
+    Block::ToolCall { id: id.into(), name: tool.into(), arguments: RawJson::empty_object(), malformed: None }
 }
 
 fn text(text: &str) -> Block {
@@ -152,7 +152,7 @@ fn picture() -> Block {
 }
 
 fn thought() -> Block {
-    Block::Thinking { provider: "p".into(), raw: Raw::empty_object() }
+    Block::Thinking { provider: "p".into(), raw: RawJson::empty_object() }
 }
 
 fn failure(kind: &str) -> ModelError {

@@ -1,4 +1,4 @@
-use wharf_json::Raw;
+use wharf_json::RawJson;
 
 use super::*;
 use crate::whole::flaw;
@@ -12,7 +12,7 @@ fn rounds(rounds: &[(&str, &str)]) -> Conversation {
         whole::add(&mut conversation, user(words.into_iter().collect()));
         let id = number.to_string();
         let call =
-            Block::ToolCall { id: id.clone(), name: "t".into(), arguments: Raw::empty_object(), malformed: None };
+            Block::ToolCall { id: id.clone(), name: "t".into(), arguments: RawJson::empty_object(), malformed: None };
         conversation.turns.push(Turn { role: Role::Assistant, blocks: vec![call] });
         let (result, relayed) = result.split_once('+').map_or((*result, None), |(result, said)| (result, Some(said)));
         let content = vec![match result.parse() {
@@ -60,7 +60,7 @@ fn text_shape(text: &str) -> String {
 fn check(before: &[(&str, &str)], excess: u64, reach: Reach, expected: &str, cost: (usize, usize)) {
     let mut conversation = rounds(before);
     assert_eq!(flaw(&conversation), None);
-    let Cost { results, answers } = shorten(&mut conversation, excess, reach);
+    let ShortenCost { results, answers } = shorten(&mut conversation, excess, reach);
     assert_eq!((shape(&conversation).as_str(), (results, answers)), (expected, cost), "{before:?} by {excess}");
     assert_eq!(flaw(&conversation), None);
 }
@@ -104,7 +104,7 @@ fn a_turn_of_nothing_else_keeps_the_last_word_of_a_server() {
     let mut conversation = Conversation::default();
     conversation.turns.push(user(vec![Block::Relayed("x".repeat(900)), Block::Relayed("x".repeat(900))]));
     let cost = shorten(&mut conversation, 100_000, Reach::Utmost);
-    assert_eq!((shape(&conversation).as_str(), cost), ("+400", Cost { results: 2, answers: 0 }));
+    assert_eq!((shape(&conversation).as_str(), cost), ("+400", ShortenCost { results: 2, answers: 0 }));
     assert_eq!(flaw(&conversation), None);
 }
 
@@ -127,7 +127,7 @@ fn what_was_cut_says_so() {
 #[test]
 fn what_an_api_counted_is_believed() {
     let mut conversation = rounds(&[("do", "9000")]);
-    let mut gauge = Gauge { definitions: 50, ..Gauge::default() };
+    let mut gauge = TokenEstimator { definitions: 50, ..TokenEstimator::default() };
     assert_eq!(gauge.estimate(&conversation), 50 + tokens(9000 + 2 + 3));
     gauge.count(0, &conversation);
     assert_eq!(gauge.estimate(&conversation), 50 + tokens(9000 + 2 + 3));

@@ -5,9 +5,9 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
-use wharf_net::Remedy;
+use wharf_net::AuthRecovery;
 
-use super::script::{Bench, LIFE, Willing, carried, kept, key, refused_with};
+use super::script::{Bench, ConsentingBrowser, LIFE, carried, kept, key, refused_with};
 use crate::error::{LoginError, TokenError};
 use crate::vault::{Kept, Vault};
 
@@ -65,7 +65,7 @@ async fn a_login_that_cannot_be_kept_is_used_and_renewed_all_the_same() {
     for was_logged_in in [false, true] {
         let bench = if was_logged_in { Bench::logged_in() } else { Bench::new(None) };
         let in_the_way = bench.obstruct();
-        bench.account.log_in(Arc::new(Willing)).await.unwrap();
+        bench.account.log_in(Arc::new(ConsentingBrowser)).await.unwrap();
         assert_eq!(bench.carried().await.unwrap().unwrap().0, "a1");
         assert_eq!(bench.kept().map(|kept| kept.tokens.unwrap().access.reveal().to_owned()).is_some(), was_logged_in);
         fs::remove_dir_all(in_the_way).unwrap();
@@ -80,7 +80,7 @@ async fn a_login_is_not_lost_to_somebody_who_never_lets_go_of_the_lock() {
     let bench = Bench::new(None);
     let _held = bench.vault.lock(&key(), Duration::ZERO).unwrap();
     let account = bench.account.clone();
-    let waiting = tokio::spawn(async move { account.log_in(Arc::new(Willing)).await });
+    let waiting = tokio::spawn(async move { account.log_in(Arc::new(ConsentingBrowser)).await });
     while !waiting.is_finished() {
         tokio::time::advance(Duration::from_secs(10)).await;
     }
@@ -98,27 +98,28 @@ async fn o12_what_is_in_a_keyring_that_is_not_in_use_can_be_forgotten_and_replac
     noted();
     assert_eq!(bench.carried().await.unwrap(), None);
     let error = bench.refused(None).await.unwrap_err();
-    assert_eq!(error.remedy, Remedy::Login);
+    assert_eq!(error.remedy, AuthRecovery::Login);
     assert!(error.reason.contains("keyring"), "{error}");
     assert!(bench.account.log_out().await.unwrap().was_kept);
     assert_eq!(bench.kept(), None);
     noted();
-    bench.account.log_in(Arc::new(Willing)).await.unwrap();
+    bench.account.log_in(Arc::new(ConsentingBrowser)).await.unwrap();
     assert_eq!(bench.tokens().0, "a1");
 }
 
 #[tokio::test]
 async fn what_went_wrong_is_told_though_it_cannot_be_noted() {
-    for (answer, remedy) in
-        [(refused_with("invalid_grant"), Remedy::Login), (TokenError::Unclear("503".to_owned()), Remedy::Waiting)]
-    {
+    for (answer, remedy) in [
+        (refused_with("invalid_grant"), AuthRecovery::Login),
+        (TokenError::Unclear("503".to_owned()), AuthRecovery::Waiting),
+    ] {
         let bench = Bench::logged_in();
         bench.script.answer(Err(answer.clone()));
         bench.pass(LIFE);
         let in_the_way = bench.obstruct();
         assert_eq!(bench.carried().await.unwrap_err().remedy, remedy, "{answer:?}");
         // Tokens known to be spent are not used again.
-        if remedy == Remedy::Login {
+        if remedy == AuthRecovery::Login {
             assert_eq!(bench.refused(None).await.unwrap_err().remedy, remedy);
         }
         assert_eq!(bench.script.seen(), [RENEW], "{answer:?}");
@@ -151,7 +152,7 @@ async fn o19_a_login_after_a_logout_does_not_join_one_before_it() {
     bench.script.close();
     let log_in = || {
         let account = bench.account.clone();
-        tokio::spawn(async move { account.log_in(Arc::new(Willing)).await })
+        tokio::spawn(async move { account.log_in(Arc::new(ConsentingBrowser)).await })
     };
     let doomed = log_in();
     bench.script.await_seen(LOGIN).await;

@@ -4,12 +4,12 @@ use std::fs;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
-use wharf_net::{Authorizer, Credentials, HeaderMap, Method, Remedy, StatusCode};
+use wharf_net::{AuthRecovery, Authorizer, HeaderMap, Method, RequestCredentials, StatusCode};
 
 use super::script::{Bench, ISSUER, LIFE, SERVER, START, carried, kept, key, refusal, refused_with, tokens};
-use crate::discovery::NamedBy;
+use crate::discovery::EndpointSource;
 use crate::error::TokenError;
-use crate::token::Tokens;
+use crate::token::TokenSet;
 use crate::vault::{Kept, Vault};
 
 const RENEW: &str = "renew r0 at https://as.example/token";
@@ -70,12 +70,12 @@ async fn o02_what_another_process_has_renewed_long_ago_is_renewed_from_there() {
 async fn o03_only_invalid_grant_takes_the_tokens_away() {
     let unclear = || TokenError::Unclear("500".to_owned());
     for (answer, remedy, are_kept) in [
-        (refused_with("invalid_grant"), Remedy::Login, false),
-        (refused_with("invalid_client"), Remedy::Login, true),
-        (refused_with("unauthorized_client"), Remedy::Login, true),
-        (refused_with("invalid_request"), Remedy::Waiting, true),
-        (refused_with("temporarily_unavailable"), Remedy::Waiting, true),
-        (unclear(), Remedy::Waiting, true),
+        (refused_with("invalid_grant"), AuthRecovery::Login, false),
+        (refused_with("invalid_client"), AuthRecovery::Login, true),
+        (refused_with("unauthorized_client"), AuthRecovery::Login, true),
+        (refused_with("invalid_request"), AuthRecovery::Waiting, true),
+        (refused_with("temporarily_unavailable"), AuthRecovery::Waiting, true),
+        (unclear(), AuthRecovery::Waiting, true),
     ] {
         let bench = Bench::logged_in();
         bench.script.answer(Err(answer.clone()));
@@ -99,10 +99,10 @@ async fn o03_renewing_is_tried_again_after_a_while_that_doubles() {
     bench.pass(LIFE);
     for (round, pause) in [1, 2, 4, 8, 16, 32, 60, 60].into_iter().enumerate() {
         bench.script.answer(Err(TokenError::Unclear("503".to_owned())));
-        assert_eq!(bench.carried().await.unwrap_err().remedy, Remedy::Waiting);
+        assert_eq!(bench.carried().await.unwrap_err().remedy, AuthRecovery::Waiting);
         assert_eq!(bench.script.seen().len(), round + 1);
         tokio::time::advance(Duration::from_millis(pause * 1000 - 1)).await;
-        assert_eq!(bench.carried().await.unwrap_err().remedy, Remedy::Waiting);
+        assert_eq!(bench.carried().await.unwrap_err().remedy, AuthRecovery::Waiting);
         assert_eq!(bench.script.seen().len(), round + 1, "within {pause} s");
         tokio::time::advance(Duration::from_millis(2)).await;
     }
@@ -116,7 +116,7 @@ async fn o03_tokens_that_have_not_ended_are_used_when_renewing_fails_in_passing(
     bench.pass(LIFE - 10_000);
     assert_eq!(bench.carried().await.unwrap().unwrap().0, "a0");
     bench.pass(10_000);
-    assert_eq!(bench.carried().await.unwrap_err().remedy, Remedy::Waiting);
+    assert_eq!(bench.carried().await.unwrap_err().remedy, AuthRecovery::Waiting);
     assert_eq!(bench.script.seen(), [RENEW]);
 }
 
@@ -129,7 +129,7 @@ async fn t47_invalid_grant_takes_nothing_away_that_somebody_has_kept_meanwhile()
     let account = bench.account.clone();
     let waiting = tokio::spawn(async move { carried(&account).await });
     bench.script.await_seen(RENEW).await;
-    let theirs = Tokens { expires_at: Some(START + 3 * LIFE), ..tokens("their-access", Some("their-refresh")) };
+    let theirs = TokenSet { expires_at: Some(START + 3 * LIFE), ..tokens("their-access", Some("their-refresh")) };
     bench.vault.save(&key(), &Kept { tokens: Some(theirs), ..kept("", None) }).unwrap();
     bench.script.open(1);
     assert_eq!(waiting.await.unwrap().unwrap().unwrap().0, "their-access");
@@ -183,12 +183,12 @@ async fn o06_nobody_renews_while_another_holds_the_lock() {
     while !waiting.is_finished() {
         tokio::time::advance(Duration::from_millis(100)).await;
     }
-    assert_eq!(waiting.await.unwrap().unwrap_err().remedy, Remedy::Waiting);
+    assert_eq!(waiting.await.unwrap().unwrap_err().remedy, AuthRecovery::Waiting);
     while bench.account.inner.renewals.is_under_way() {
         tokio::time::advance(Duration::from_millis(100)).await;
     }
     assert_eq!(bench.script.seen(), [""; 0]);
-    assert_eq!(bench.carried().await.unwrap_err().remedy, Remedy::Waiting);
+    assert_eq!(bench.carried().await.unwrap_err().remedy, AuthRecovery::Waiting);
     drop(held);
     tokio::time::advance(Duration::from_secs(1)).await;
     assert_eq!(bench.carried().await.unwrap().unwrap().0, "a1");
@@ -197,14 +197,14 @@ async fn o06_nobody_renews_while_another_holds_the_lock() {
 #[tokio::test]
 async fn o17_tokens_of_which_nobody_knows_when_they_end_are_good_until_refused() {
     let bench = Bench::new(None);
-    let endless = Tokens { expires_at: None, ..tokens("endless", Some("r0")) };
+    let endless = TokenSet { expires_at: None, ..tokens("endless", Some("r0")) };
     bench.vault.save(&key(), &Kept { tokens: Some(endless), ..kept("", None) }).unwrap();
     bench.pass(1_000 * LIFE);
     let (token, serial) = bench.carried().await.unwrap().unwrap();
     assert_eq!((token.as_str(), bench.script.seen().len()), ("endless", 0));
     bench.refused(Some(serial)).await.unwrap();
     assert_eq!(bench.script.seen(), [RENEW]);
-    let huge = Tokens { expires_at: Some(u64::MAX), ..tokens("huge", None) };
+    let huge = TokenSet { expires_at: Some(u64::MAX), ..tokens("huge", None) };
     bench.vault.save(&key(), &Kept { tokens: Some(huge), ..kept("", None) }).unwrap();
     assert_eq!(carried(&bench.another()).await.unwrap().unwrap().0, "huge");
 }
@@ -222,7 +222,7 @@ async fn o18_a_hundred_callers_make_one_request_and_wait_half_a_minute() {
         })
         .collect();
     for caller in callers {
-        assert_eq!(caller.await.unwrap().unwrap_err().remedy, Remedy::Waiting);
+        assert_eq!(caller.await.unwrap().unwrap_err().remedy, AuthRecovery::Waiting);
     }
     let waited = began.elapsed();
     assert!((Duration::from_secs(30)..Duration::from_secs(32)).contains(&waited), "{waited:?}");
@@ -241,7 +241,7 @@ async fn o19_a_logout_wins_over_a_renewal_in_flight() {
     bench.script.await_seen(RENEW).await;
     assert!(bench.account.log_out().await.unwrap().was_kept);
     bench.script.open(1);
-    assert_eq!(renewing.await.unwrap().unwrap_err().remedy, Remedy::Login);
+    assert_eq!(renewing.await.unwrap().unwrap_err().remedy, AuthRecovery::Login);
     assert_eq!(bench.script.seen(), [RENEW, "revoke a0", "revoke a1"]);
     assert_eq!(bench.kept(), None);
     assert_eq!(bench.carried().await.unwrap(), None);
@@ -259,7 +259,7 @@ async fn o19_a_logout_in_another_process_wins_as_well() {
     let leaving = tokio::spawn(async move { other.log_out().await });
     bench.script.await_seen("revoke a0").await;
     bench.script.open(1);
-    assert_eq!(renewing.await.unwrap().unwrap_err().remedy, Remedy::Login);
+    assert_eq!(renewing.await.unwrap().unwrap_err().remedy, AuthRecovery::Login);
     assert!(leaving.await.unwrap().unwrap().was_kept);
     assert_eq!(bench.script.seen(), [RENEW, "revoke a0", "revoke a1"]);
     assert_eq!(bench.kept(), None);
@@ -294,8 +294,8 @@ async fn t43_tokens_are_shown_to_their_own_origin_and_never_in_the_clear() {
         ("https://mcp.example@evil/mcp", false),
     ] {
         let credentials = bench.account.credentials(&Method::GET, &url.parse().unwrap());
-        assert_eq!(matches!(credentials, Credentials::Ready(_)), is_shown, "{url}");
-        assert_eq!(matches!(credentials, Credentials::None), !is_shown, "{url}");
+        assert_eq!(matches!(credentials, RequestCredentials::Ready(_)), is_shown, "{url}");
+        assert_eq!(matches!(credentials, RequestCredentials::None), !is_shown, "{url}");
     }
 }
 
@@ -307,7 +307,7 @@ async fn t43_what_was_got_for_another_address_is_not_shown_to_this_one() {
         let account = bench.another();
         assert_eq!(carried(&account).await.unwrap(), None, "{url}");
         let refused = account.refused(refusal(401, "Bearer", None)).await;
-        assert_eq!(refused.unwrap_err().remedy, Remedy::Login, "{url}");
+        assert_eq!(refused.unwrap_err().remedy, AuthRecovery::Login, "{url}");
     }
     for (url, resource) in [
         ("https://mcp.example/mcp", Some("https://mcp.example/other-tenant")),
@@ -327,7 +327,7 @@ async fn o13_a_damaged_file_asks_for_a_login_when_the_server_does() {
     fs::write(bench.folder.path().join("mcp-auth.json"), "{").unwrap();
     assert_eq!(bench.carried().await.unwrap(), None);
     let error = bench.refused(None).await.unwrap_err();
-    assert_eq!(error.remedy, Remedy::Login);
+    assert_eq!(error.remedy, AuthRecovery::Login);
     assert!(error.reason.contains("damaged"), "{error}");
 }
 
@@ -337,7 +337,7 @@ async fn nothing_is_read_or_asked_for_a_server_that_wants_nothing() {
     for _ in 0..3 {
         assert_eq!(bench.carried().await.unwrap(), None);
     }
-    assert!(matches!(bench.account.credentials(&Method::GET, &SERVER.parse().unwrap()), Credentials::None));
+    assert!(matches!(bench.account.credentials(&Method::GET, &SERVER.parse().unwrap()), RequestCredentials::None));
     assert_eq!((bench.script.seen.borrow().len(), fs::read_dir(bench.folder.path()).unwrap().count()), (0, 0));
 }
 
@@ -360,12 +360,14 @@ async fn the_flat_form_is_renewed_where_the_server_says_now() {
 async fn t45_what_does_not_say_where_it_is_renewed_is_shown_to_no_other_and_to_nobody_presumed() {
     let elsewhere = Kept { issuer: "https://other.example".to_owned(), ..flat() };
     let unnamed = Kept { token_endpoint: String::new(), ..kept("a0", Some("r0")) };
-    for (kept, named) in [(flat(), NamedBy::Presumed), (unnamed, NamedBy::Presumed), (elsewhere, NamedBy::Metadata)] {
+    for (kept, named) in
+        [(flat(), EndpointSource::Presumed), (unnamed, EndpointSource::Presumed), (elsewhere, EndpointSource::Metadata)]
+    {
         let bench = Bench::new(None).with(|options| options.takes_flat = true);
         bench.script.find(Some(Ok(named)));
         bench.vault.save(&key(), &kept).unwrap();
         bench.pass(LIFE);
-        assert_eq!(bench.carried().await.unwrap_err().remedy, Remedy::Login, "{kept:?}");
+        assert_eq!(bench.carried().await.unwrap_err().remedy, AuthRecovery::Login, "{kept:?}");
         assert_eq!(bench.script.seen(), [""; 0], "{kept:?}");
     }
 }
@@ -375,7 +377,7 @@ async fn t43_the_flat_form_is_shown_only_where_the_entry_is_the_users_own() {
     let bench = Bench::new(None);
     bench.vault.save(&key(), &flat()).unwrap();
     assert_eq!(bench.carried().await.unwrap(), None);
-    assert_eq!(bench.refused(None).await.unwrap_err().remedy, Remedy::Login);
+    assert_eq!(bench.refused(None).await.unwrap_err().remedy, AuthRecovery::Login);
     let own = bench.with(|options| options.takes_flat = true);
     assert_eq!(own.carried().await.unwrap().unwrap().0, "a0");
 }
@@ -384,7 +386,7 @@ async fn t43_the_flat_form_is_shown_only_where_the_entry_is_the_users_own() {
 async fn o01_tokens_that_last_less_than_a_minute_are_renewed_when_half_of_it_is_over() {
     for (passed, expected) in [(0, "a0"), (9_999, "a0"), (10_000, "a1"), (60_000, "a1")] {
         let bench = Bench::new(None);
-        let short = Tokens { expires_at: Some(START + 20_000), ..tokens("a0", Some("r0")) };
+        let short = TokenSet { expires_at: Some(START + 20_000), ..tokens("a0", Some("r0")) };
         bench.vault.save(&key(), &Kept { tokens: Some(short), ..kept("", None) }).unwrap();
         bench.pass(passed);
         assert_eq!(bench.carried().await.unwrap().unwrap().0, expected, "{passed}");

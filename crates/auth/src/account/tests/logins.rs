@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use super::script::{Bench, Willing, carried, kept, key, refusal};
+use super::script::{Bench, ConsentingBrowser, carried, kept, key, refusal};
 use crate::error::LoginError;
 use crate::vault::Vault;
 use wharf_net::Authorizer;
@@ -11,12 +11,12 @@ const LOGIN: &str = "log in at https://as.example as new client for -";
 
 #[tokio::test]
 async fn o10_a_second_login_joins_the_first() {
-    let bench = Bench::new(Some(Arc::new(Willing)));
+    let bench = Bench::new(Some(Arc::new(ConsentingBrowser)));
     bench.script.close();
     let logins: Vec<_> = (0..3)
         .map(|_| {
             let account = bench.account.clone();
-            tokio::spawn(async move { account.log_in(Arc::new(Willing)).await })
+            tokio::spawn(async move { account.log_in(Arc::new(ConsentingBrowser)).await })
         })
         .collect();
     bench.script.await_seen(LOGIN).await;
@@ -39,12 +39,12 @@ async fn a_login_that_nobody_waits_for_is_given_up() {
     let bench = Bench::new(None);
     bench.script.close();
     let account = bench.account.clone();
-    let waiting = tokio::spawn(async move { account.log_in(Arc::new(Willing)).await });
+    let waiting = tokio::spawn(async move { account.log_in(Arc::new(ConsentingBrowser)).await });
     bench.script.await_seen(LOGIN).await;
     waiting.abort();
     assert!(waiting.await.unwrap_err().is_cancelled());
     bench.script.open(1);
-    bench.account.log_in(Arc::new(Willing)).await.unwrap();
+    bench.account.log_in(Arc::new(ConsentingBrowser)).await.unwrap();
     assert_eq!(bench.script.seen(), [LOGIN, LOGIN]);
     assert_eq!(bench.tokens().0, "a1");
 }
@@ -54,7 +54,7 @@ async fn o19_a_logout_wins_over_a_login_in_flight() {
     let bench = Bench::new(None);
     bench.script.close();
     let account = bench.account.clone();
-    let waiting = tokio::spawn(async move { account.log_in(Arc::new(Willing)).await });
+    let waiting = tokio::spawn(async move { account.log_in(Arc::new(ConsentingBrowser)).await });
     bench.script.await_seen(LOGIN).await;
     assert!(!bench.account.log_out().await.unwrap().was_kept);
     bench.script.open(1);

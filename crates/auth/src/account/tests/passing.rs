@@ -3,10 +3,10 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use wharf_net::{Authorizer, HeaderMap, Refusal, Remedy, StatusCode};
+use wharf_net::{AuthRecovery, Authorizer, HeaderMap, Refusal, StatusCode};
 
-use super::script::{Bench, LIFE, Willing, carried, kept, key, refusal};
-use crate::discovery::NamedBy;
+use super::script::{Bench, ConsentingBrowser, LIFE, carried, kept, key, refusal};
+use crate::discovery::EndpointSource;
 use crate::error::LoginError;
 use crate::settings::Grant;
 use crate::vault::Vault;
@@ -16,7 +16,7 @@ const RENEW: &str = "renew r0 at https://as.example/token";
 const LOGIN: &str = "log in at https://as.example as same client for read";
 
 fn attended() -> Bench {
-    let bench = Bench::new(Some(Arc::new(Willing)));
+    let bench = Bench::new(Some(Arc::new(ConsentingBrowser)));
     bench.vault.save(&key(), &kept("a0", Some("r0"))).unwrap();
     bench
 }
@@ -31,7 +31,7 @@ fn unattended() -> Bench {
 #[tokio::test(start_paused = true)]
 async fn o14_an_issuer_has_not_moved_because_nobody_says_where_it_is() {
     let nowhere = || Some(Err(LoginError::Discovery("404".to_owned())));
-    for found in [Some(Ok(NamedBy::Presumed)), nowhere(), None] {
+    for found in [Some(Ok(EndpointSource::Presumed)), nowhere(), None] {
         let bench = attended();
         let (_, serial) = bench.carried().await.unwrap().unwrap();
         bench.script.move_to("https://mcp.example");
@@ -50,7 +50,7 @@ async fn t45_nothing_is_renewed_for_a_server_that_describes_another() {
         let bench = attended();
         let (_, serial) = bench.carried().await.unwrap().unwrap();
         bench.script.find(Some(Err(error)));
-        assert_eq!(bench.refused(Some(serial)).await.unwrap_err().remedy, Remedy::Reading);
+        assert_eq!(bench.refused(Some(serial)).await.unwrap_err().remedy, AuthRecovery::Reading);
         assert_eq!(bench.script.seen(), [""; 0]);
     }
 }
@@ -64,7 +64,7 @@ async fn o01_a_token_that_is_refused_twice_counts_once() {
     assert_eq!(token, "a1");
     for _ in 0..3 {
         bench.script.fail(VisitError::Declined.into());
-        assert_eq!(bench.refused(Some(serial)).await.unwrap_err().remedy, Remedy::Login);
+        assert_eq!(bench.refused(Some(serial)).await.unwrap_err().remedy, AuthRecovery::Login);
     }
     assert_eq!(bench.script.seen(), [RENEW, LOGIN, LOGIN, LOGIN]);
 }
@@ -75,7 +75,7 @@ async fn o01_where_nobody_can_log_in_a_server_that_takes_nothing_asks_for_a_logi
     for _ in 0..3 {
         bench.pass(LIFE);
         let (_, serial) = bench.carried().await.unwrap().unwrap();
-        assert_eq!(bench.refused(Some(serial)).await.unwrap_err().remedy, Remedy::Login);
+        assert_eq!(bench.refused(Some(serial)).await.unwrap_err().remedy, AuthRecovery::Login);
     }
 }
 
@@ -105,8 +105,8 @@ async fn tokens_that_are_got_alone_are_not_asked_for_again_at_once() {
     }
     assert_eq!(bench.script.seen(), [LOGIN]);
     bench.pass(10_000);
-    assert_eq!(bench.carried().await.unwrap_err().remedy, Remedy::Waiting);
-    assert_eq!(bench.refused(Some(serial)).await.unwrap_err().remedy, Remedy::Waiting);
+    assert_eq!(bench.carried().await.unwrap_err().remedy, AuthRecovery::Waiting);
+    assert_eq!(bench.refused(Some(serial)).await.unwrap_err().remedy, AuthRecovery::Waiting);
     assert_eq!(bench.script.seen(), [LOGIN]);
     tokio::time::advance(Duration::from_secs(1)).await;
     assert_eq!(bench.carried().await.unwrap().unwrap().0, "a1");
@@ -125,7 +125,7 @@ async fn tokens_that_are_got_alone_are_waited_for_half_a_minute() {
         })
         .collect();
     for caller in callers {
-        assert_eq!(caller.await.unwrap().unwrap_err().remedy, Remedy::Waiting);
+        assert_eq!(caller.await.unwrap().unwrap_err().remedy, AuthRecovery::Waiting);
     }
     assert!(began.elapsed() <= Duration::from_secs(31), "{:?}", began.elapsed());
     assert_eq!(bench.script.seen(), [LOGIN]);
@@ -143,10 +143,10 @@ async fn t48_everything_that_was_wanted_is_asked_for() {
         (r#"Bearer error="insufficient_scope", scope="admin""#, "read write admin"),
     ] {
         let refused = bench.account.refused(refusal(403, challenge, Some(serial))).await;
-        assert_eq!(refused.unwrap_err().remedy, Remedy::Scope(shown.to_owned()));
+        assert_eq!(refused.unwrap_err().remedy, AuthRecovery::Scope(shown.to_owned()));
     }
-    bench.account.log_in(Arc::new(Willing)).await.unwrap();
-    bench.account.log_in(Arc::new(Willing)).await.unwrap();
+    bench.account.log_in(Arc::new(ConsentingBrowser)).await.unwrap();
+    bench.account.log_in(Arc::new(ConsentingBrowser)).await.unwrap();
     let login = |scope: &str| format!("log in at https://as.example as same client for {scope}");
     assert_eq!(bench.script.seen(), [login("read write admin"), login("-")]);
 }
@@ -156,8 +156,8 @@ async fn what_the_server_said_is_known_to_whoever_logs_in_later() {
     let bench = Bench::new(None);
     let challenge = r#"Bearer resource_metadata="https://mcp.example/about", scope="read""#;
     bench.account.refused(refusal(401, challenge, None)).await.unwrap_err();
-    bench.account.log_in(Arc::new(Willing)).await.unwrap();
-    bench.account.log_in(Arc::new(Willing)).await.unwrap();
+    bench.account.log_in(Arc::new(ConsentingBrowser)).await.unwrap();
+    bench.account.log_in(Arc::new(ConsentingBrowser)).await.unwrap();
     let said = bench.script.challenges.lock().unwrap().clone();
     let first = said[0].as_ref().unwrap();
     assert_eq!(first.resource_metadata.as_deref(), Some("https://mcp.example/about"));

@@ -6,18 +6,18 @@ use std::time::Duration;
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use serde_json::Value;
-use wharf_net::{Authorizer, Credentials, HeaderMap, HeaderValue, Method, Refusal, Remedy, StatusCode};
+use wharf_net::{AuthRecovery, Authorizer, HeaderMap, HeaderValue, Method, Refusal, RequestCredentials, StatusCode};
 
 use super::super::{Account, AccountOptions};
-use super::script::{Bench, SERVER, Willing, carried, kept, key, refusal, refused_with, tokens};
+use super::script::{Bench, ConsentingBrowser, SERVER, carried, kept, key, refusal, refused_with, tokens};
 use crate::dpop::DpopKey;
-use crate::token::Tokens;
+use crate::token::TokenSet;
 use crate::vault::{Kept, Vault};
 
 const STEP_UP: &str = r#"Bearer error="insufficient_scope", scope="write""#;
 
 fn attended() -> Bench {
-    let bench = Bench::new(Some(Arc::new(Willing)));
+    let bench = Bench::new(Some(Arc::new(ConsentingBrowser)));
     bench.vault.save(&key(), &kept("a0", Some("r0"))).unwrap();
     bench
 }
@@ -35,7 +35,7 @@ async fn o01_a_server_that_is_never_content_does_not_go_on_for_ever() {
             break error;
         }
     };
-    assert_eq!((refusals, error.remedy), (3, Remedy::Reading));
+    assert_eq!((refusals, error.remedy), (3, AuthRecovery::Reading));
     assert_eq!(bench.script.seen().len(), 2, "{:?}", bench.script.seen());
     let (_, serial) = bench.carried().await.unwrap().unwrap();
     bench.refused(Some(serial)).await.unwrap_err();
@@ -60,15 +60,15 @@ async fn a_refresh_token_that_is_refused_for_good_leads_to_a_login() {
 #[tokio::test]
 async fn without_a_person_there_is_only_saying_so() {
     let bench = Bench::new(None);
-    assert_eq!(bench.refused(None).await.unwrap_err().remedy, Remedy::Login);
+    assert_eq!(bench.refused(None).await.unwrap_err().remedy, AuthRecovery::Login);
     bench.vault.save(&key(), &kept("a0", None)).unwrap();
     bench.refused(None).await.unwrap();
     let (_, serial) = bench.carried().await.unwrap().unwrap();
-    assert_eq!(bench.refused(Some(serial)).await.unwrap_err().remedy, Remedy::Login);
+    assert_eq!(bench.refused(Some(serial)).await.unwrap_err().remedy, AuthRecovery::Login);
     let forbidden = bench.account.refused(refusal(403, "Bearer", Some(serial))).await;
-    assert_eq!(forbidden.unwrap_err().remedy, Remedy::Reading);
+    assert_eq!(forbidden.unwrap_err().remedy, AuthRecovery::Reading);
     let more = bench.account.refused(refusal(403, STEP_UP, Some(serial))).await;
-    assert_eq!(more.unwrap_err().remedy, Remedy::Scope("read write".to_owned()));
+    assert_eq!(more.unwrap_err().remedy, AuthRecovery::Scope("read write".to_owned()));
     assert_eq!(bench.script.seen(), [""; 0]);
 }
 
@@ -85,7 +85,7 @@ async fn t45_o14_where_the_issuer_has_moved_nothing_old_is_shown_to_anybody() {
     let without = Bench::logged_in();
     let (_, serial) = without.carried().await.unwrap().unwrap();
     without.script.move_to("https://new.example");
-    assert_eq!(without.refused(Some(serial)).await.unwrap_err().remedy, Remedy::Login);
+    assert_eq!(without.refused(Some(serial)).await.unwrap_err().remedy, AuthRecovery::Login);
     assert_eq!(without.script.seen(), [""; 0]);
 }
 
@@ -112,7 +112,7 @@ async fn t48_a_person_is_asked_for_more_twice_in_ten_minutes() {
     tokio::time::advance(Duration::from_secs(300)).await;
     more().await.unwrap();
     let error = more().await.unwrap_err();
-    assert_eq!(error.remedy, Remedy::Reading);
+    assert_eq!(error.remedy, AuthRecovery::Reading);
     assert!(error.reason.contains("read write"), "{error}");
     let login = "log in at https://as.example as same client for read write";
     assert_eq!(bench.script.seen(), [login, login]);
@@ -136,10 +136,10 @@ async fn tokens_are_never_got_for_a_server_they_could_not_be_shown_to() {
     let bench = attended();
     let mut options =
         AccountOptions::new(key(), "http://mcp.example/mcp".parse().unwrap(), bench.vault.clone() as Arc<dyn Vault>);
-    options.visitor = Some(Arc::new(Willing));
+    options.visitor = Some(Arc::new(ConsentingBrowser));
     let account = Account::with(options, Arc::new(bench.script.clone()));
     let refused = account.refused(refusal(401, "Bearer", None)).await;
-    assert_eq!(refused.unwrap_err().remedy, Remedy::Reading);
+    assert_eq!(refused.unwrap_err().remedy, AuthRecovery::Reading);
     assert_eq!(carried(&account).await.unwrap(), None);
     assert_eq!(bench.script.seen(), [""; 0]);
 }
@@ -147,7 +147,7 @@ async fn tokens_are_never_got_for_a_server_they_could_not_be_shown_to() {
 fn bound() -> Bench {
     let bench = Bench::new(None);
     let key_of_ours = DpopKey::generate().unwrap().keep().clone();
-    let tokens = Tokens { token_type: "DPoP".to_owned(), ..tokens("bound", Some("r0")) };
+    let tokens = TokenSet { token_type: "DPoP".to_owned(), ..tokens("bound", Some("r0")) };
     let kept = Kept { tokens: Some(tokens), dpop_key: Some(key_of_ours), ..kept("", None) };
     bench.vault.save(&key(), &kept).unwrap();
     bench
@@ -157,9 +157,9 @@ fn bound() -> Bench {
 async fn proven(bench: &Bench) -> (String, Value, u64) {
     let url = SERVER.parse().unwrap();
     let carried = match bench.account.credentials(&Method::POST, &url) {
-        Credentials::Later(pending) => pending.await.unwrap().unwrap(),
-        Credentials::Ready(carried) => carried,
-        Credentials::None => panic!("nothing is carried"),
+        RequestCredentials::Later(pending) => pending.await.unwrap().unwrap(),
+        RequestCredentials::Ready(carried) => carried,
+        RequestCredentials::None => panic!("nothing is carried"),
     };
     assert!(carried.headers.iter().all(|(_, value)| value.is_sensitive()));
     let text = |index: usize| carried.headers[index].1.to_str().unwrap().to_owned();
@@ -208,7 +208,7 @@ async fn a_server_that_wants_one_nonce_after_the_other_does_not_go_on_for_ever()
 async fn tokens_that_cannot_be_shown_are_renewed_when_the_server_asks() {
     let bench = Bench::new(None);
     for (access, token_type) in [("a\nb", "Bearer"), ("bound without a key", "DPoP")] {
-        let tokens = Tokens { token_type: token_type.to_owned(), ..tokens(access, Some("r0")) };
+        let tokens = TokenSet { token_type: token_type.to_owned(), ..tokens(access, Some("r0")) };
         bench.vault.save(&key(), &Kept { tokens: Some(tokens), ..kept("", None) }).unwrap();
         let account = bench.another();
         assert_eq!(carried(&account).await.unwrap(), None);

@@ -7,17 +7,19 @@ use std::sync::{Arc, Mutex};
 use tempfile::TempDir;
 use tokio::sync::{Semaphore, watch};
 use url::Url;
-use wharf_net::{Authorizer, Credentials, HeaderMap, HeaderValue, Method, NotAuthorized, Pending, Refusal, header};
+use wharf_net::{
+    Authorizer, HeaderMap, HeaderValue, Method, NotAuthorized, Pending, Refusal, RequestCredentials, header,
+};
 use wharf_spec::Secret;
 
-use super::super::flows::Flows;
+use super::super::flows::AuthorizationFlows;
 use super::super::{Account, AccountOptions};
-use crate::challenge::Challenge;
+use crate::challenge::AuthChallenge;
 use crate::client::{Client, ClientOrigin, Proof};
-use crate::discovery::{Discovered, NamedBy, ServerMetadata};
+use crate::discovery::{AuthServerMetadata, DiscoveryResult, EndpointSource};
 use crate::error::{LoginError, TokenError};
-use crate::revoke::Revoked;
-use crate::token::Tokens;
+use crate::revoke::RevocationOutcome;
+use crate::token::TokenSet;
 use crate::vault::{AccountKey, FileVault, Kept, Vault};
 use crate::visitor::{Visit, VisitError, Visitor};
 
@@ -34,13 +36,13 @@ pub(super) struct Script {
     number: AtomicU64,
     now: Arc<AtomicU64>,
     /// Responses to the next renewals. When empty, renewals succeed.
-    pub(super) answers: Mutex<VecDeque<Result<Tokens, TokenError>>>,
+    pub(super) answers: Mutex<VecDeque<Result<TokenSet, TokenError>>>,
     /// Errors of the next logins. When empty, logins succeed.
     pub(super) failures: Mutex<VecDeque<LoginError>>,
     /// Result of discovery. `None` if the server does not respond.
-    pub(super) found: Mutex<Option<Result<NamedBy, LoginError>>>,
+    pub(super) found: Mutex<Option<Result<EndpointSource, LoginError>>>,
     /// The challenge passed to each login.
-    pub(super) challenges: Mutex<Vec<Option<Challenge>>>,
+    pub(super) challenges: Mutex<Vec<Option<AuthChallenge>>>,
     /// All requests received.
     pub(super) seen: watch::Sender<Vec<String>>,
     /// Renewals and logins wait here while it is closed.
@@ -74,7 +76,7 @@ impl Bench {
             now: now.clone(),
             answers: Mutex::default(),
             failures: Mutex::default(),
-            found: Mutex::new(Some(Ok(NamedBy::Metadata))),
+            found: Mutex::new(Some(Ok(EndpointSource::Metadata))),
             challenges: Mutex::default(),
             seen: watch::Sender::default(),
             gate: Arc::new(Semaphore::new(Semaphore::MAX_PERMITS)),
@@ -135,9 +137,9 @@ pub(super) fn key() -> AccountKey {
 /// Returns the token that a request would carry, and its serial.
 pub(super) async fn carried(account: &Account) -> Result<Option<(String, u64)>, NotAuthorized> {
     let carried = match account.credentials(&Method::POST, &Url::parse(SERVER).unwrap()) {
-        Credentials::None => None,
-        Credentials::Ready(carried) => Some(carried),
-        Credentials::Later(pending) => pending.await?,
+        RequestCredentials::None => None,
+        RequestCredentials::Ready(carried) => Some(carried),
+        RequestCredentials::Later(pending) => pending.await?,
     };
     Ok(carried.map(|carried| {
         let value = carried.headers[0].1.to_str().unwrap().strip_prefix("Bearer ").unwrap();
@@ -150,8 +152,8 @@ pub(super) fn refusal(status: u16, challenge: &'static str, serial: Option<u64>)
     Refusal { status, headers, serial }
 }
 
-pub(super) fn tokens(access: &str, refresh: Option<&str>) -> Tokens {
-    Tokens {
+pub(super) fn tokens(access: &str, refresh: Option<&str>) -> TokenSet {
+    TokenSet {
         access: Secret::new(access),
         refresh: refresh.map(Secret::new),
         expires_at: Some(START + LIFE),
@@ -187,7 +189,7 @@ pub(super) fn refused_with(code: &str) -> TokenError {
 }
 
 impl Script {
-    pub(super) fn answer(&self, answer: Result<Tokens, TokenError>) {
+    pub(super) fn answer(&self, answer: Result<TokenSet, TokenError>) {
         self.answers.lock().unwrap().push_back(answer);
     }
 
@@ -195,7 +197,7 @@ impl Script {
         self.failures.lock().unwrap().push_back(failure);
     }
 
-    pub(super) fn find(&self, found: Option<Result<NamedBy, LoginError>>) {
+    pub(super) fn find(&self, found: Option<Result<EndpointSource, LoginError>>) {
         *self.found.lock().unwrap() = found;
     }
 
@@ -229,30 +231,30 @@ impl Script {
         self.seen.send_modify(|seen| seen.push(what));
     }
 
-    fn next(&self) -> Tokens {
+    fn next(&self) -> TokenSet {
         let number = self.number.fetch_add(1, Ordering::Relaxed) + 1;
         let expires_at = Some(self.now.load(Ordering::Relaxed) + LIFE);
-        Tokens { expires_at, ..tokens(&format!("a{number}"), Some(&format!("r{number}"))) }
+        TokenSet { expires_at, ..tokens(&format!("a{number}"), Some(&format!("r{number}"))) }
     }
 }
 
-impl Flows for Arc<Script> {
-    fn discover(&self, _: Option<Challenge>) -> Pending<Result<Discovered, LoginError>> {
+impl AuthorizationFlows for Arc<Script> {
+    fn discover(&self, _: Option<AuthChallenge>) -> Pending<Result<DiscoveryResult, LoginError>> {
         self.note("discover".to_owned());
         let issuer = self.issuer.lock().unwrap().clone();
         let token_endpoint = Some(format!("{issuer}/token"));
         let found = self.found.lock().unwrap().clone();
         Box::pin(async {
             let Some(named) = found else { return std::future::pending().await };
-            let server = ServerMetadata { issuer, token_endpoint, named: named?, ..ServerMetadata::default() };
-            Ok(Discovered { resource: None, scopes: Vec::new(), needs_dpop: false, issuers: Vec::new(), server })
+            let server = AuthServerMetadata { issuer, token_endpoint, named: named?, ..AuthServerMetadata::default() };
+            Ok(DiscoveryResult { resource: None, scopes: Vec::new(), needs_dpop: false, issuers: Vec::new(), server })
         })
     }
 
     fn log_in(
         &self,
         visitor: Option<Arc<dyn Visitor>>,
-        challenge: Option<Challenge>,
+        challenge: Option<AuthChallenge>,
         before: Option<Kept>,
         scope: Option<String>,
     ) -> Pending<Result<Kept, LoginError>> {
@@ -274,7 +276,7 @@ impl Flows for Arc<Script> {
         })
     }
 
-    fn renew(&self, kept: Kept) -> Pending<Result<Tokens, LoginError>> {
+    fn renew(&self, kept: Kept) -> Pending<Result<TokenSet, LoginError>> {
         let script = self.clone();
         Box::pin(async move {
             let shown = kept.tokens.and_then(|tokens| tokens.refresh).expect("there is something to show");
@@ -285,30 +287,30 @@ impl Flows for Arc<Script> {
         })
     }
 
-    fn revoke(&self, kept: Kept) -> Pending<Revoked> {
+    fn revoke(&self, kept: Kept) -> Pending<RevocationOutcome> {
         let access = kept.tokens.map(|tokens| tokens.access.reveal().to_owned()).unwrap_or_default();
         self.note(format!("revoke {access}"));
-        Box::pin(async { Revoked::All })
+        Box::pin(async { RevocationOutcome::All })
     }
 }
 
 /// A visitor whose user always logs in.
-pub(super) struct Willing;
+pub(super) struct ConsentingBrowser;
 
-struct Visiting;
+struct ConsentingVisit;
 
-impl Visitor for Willing {
+impl Visitor for ConsentingBrowser {
     fn prepare(&self) -> Pending<Result<Box<dyn Visit>, VisitError>> {
-        Box::pin(async { Ok(Box::new(Visiting) as Box<dyn Visit>) })
+        Box::pin(async { Ok(Box::new(ConsentingVisit) as Box<dyn Visit>) })
     }
 }
 
-impl Visit for Visiting {
+impl Visit for ConsentingVisit {
     fn redirect_uri(&self) -> &str {
         "http://127.0.0.1:1/callback"
     }
 
-    fn go(self: Box<Self>, _: crate::visitor::Page) -> Pending<Result<crate::visitor::Returned, VisitError>> {
+    fn go(self: Box<Self>, _: crate::visitor::Page) -> Pending<Result<crate::visitor::LoginCallback, VisitError>> {
         Box::pin(async { Err(VisitError::Declined) })
     }
 }

@@ -67,7 +67,7 @@ async fn t40_descriptions_lead_to_no_hidden_place() {
 }
 
 /// Discovers with this response as the server's metadata.
-async fn told_of_description(bytes: Vec<u8>) -> Result<Discovered, LoginError> {
+async fn told_of_description(bytes: Vec<u8>) -> Result<DiscoveryResult, LoginError> {
     let world = World::described();
     world.server.says(OF_PATH, bytes);
     world.discover_at(Some(format!("{}{OF_PATH}", world.server.origin()))).await

@@ -1,8 +1,8 @@
-use wharf_net::{Authorizer as _, Credentials, HeaderMap, Method, Refusal, header};
+use wharf_net::{Authorizer as _, HeaderMap, Method, Refusal, RequestCredentials, header};
 
 use super::*;
 use crate::account::{Account, AccountOptions};
-use crate::revoke::{Revoked, revoke};
+use crate::revoke::{RevocationOutcome, revoke};
 use crate::vault::{AccountKey, MemoryVault, Vault as _};
 
 /// Returns the stored login after a login at this test server.
@@ -69,7 +69,9 @@ async fn o14_an_issuer_that_is_still_among_those_named_is_not_left() {
         let mut options = AccountOptions::new(key.clone(), url.clone(), vault);
         options.now = Arc::new(|| 1_000_000);
         let account = Account::new(options);
-        let Credentials::Later(carried) = account.credentials(&Method::POST, &url) else { panic!("nothing was read") };
+        let RequestCredentials::Later(carried) = account.credentials(&Method::POST, &url) else {
+            panic!("nothing was read")
+        };
         let serial = carried.await.unwrap().map(|carried| carried.serial);
         let challenge = format!("Bearer resource_metadata=\"{here}{place}\"").parse().unwrap();
         let headers = HeaderMap::from_iter([(header::WWW_AUTHENTICATE, challenge)]);
@@ -147,16 +149,18 @@ async fn tokens_are_given_back_and_it_is_said_how_that_went() {
     desk.says("/revoke", "200 OK", "", "").says("/revoke", "200 OK", "", "");
     desk.says("/revoke", "503 Service Unavailable", "", "").says("/revoke", "200 OK", "", "");
     desk.says("/revoke", "400 Bad Request", "", "{\"error\":\"unsupported_token_type\"}");
-    assert_eq!(sendable(revoke(&desk.attempt(), &before)).await, Revoked::All);
+    assert_eq!(sendable(revoke(&desk.attempt(), &before)).await, RevocationOutcome::All);
     let given = |at: usize, name: &str| desk.asked("/revoke")[at].field(name).unwrap();
     assert_eq!((given(0, "token"), given(0, "token_type_hint")), ("rt".into(), "refresh_token".into()));
     assert_eq!((given(1, "token"), given(1, "client_id")), ("at".into(), "first".into()));
-    assert!(matches!(revoke(&desk.attempt(), &before).await, Revoked::Unsure(why) if why.contains("503")));
+    assert!(matches!(revoke(&desk.attempt(), &before).await, RevocationOutcome::Unsure(why) if why.contains("503")));
     assert_eq!(desk.asked("/revoke").len(), 4);
-    assert!(matches!(revoke(&desk.attempt(), &before).await, Revoked::Unsure(why) if why.contains("unsupported")));
+    assert!(
+        matches!(revoke(&desk.attempt(), &before).await, RevocationOutcome::Unsure(why) if why.contains("unsupported"))
+    );
     before.revocation_endpoint = None;
-    assert_eq!(revoke(&desk.attempt(), &before).await, Revoked::NotTaken);
+    assert_eq!(revoke(&desk.attempt(), &before).await, RevocationOutcome::NotTaken);
     before.tokens = None;
-    assert_eq!(revoke(&desk.attempt(), &before).await, Revoked::Nothing);
+    assert_eq!(revoke(&desk.attempt(), &before).await, RevocationOutcome::Nothing);
     assert_eq!(desk.asked("/revoke").len(), 6);
 }

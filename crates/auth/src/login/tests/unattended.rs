@@ -3,7 +3,7 @@ use base64::Engine as _;
 use base64::engine::general_purpose::{STANDARD, URL_SAFE_NO_PAD};
 
 use super::*;
-use crate::settings::Assertion;
+use crate::settings::AssertionSource;
 
 const JWT_BEARER: &str = "urn:ietf:params:oauth:grant-type:jwt-bearer";
 
@@ -56,7 +56,7 @@ async fn a_client_is_its_own_account_by_its_key() {
 
 #[tokio::test]
 async fn an_enterprise_vouches_for_a_person() {
-    let id_token = Assertion::Given(Secret::new("id.to.ken"));
+    let id_token = AssertionSource::Given(Secret::new("id.to.ken"));
     let grant = Grant::Enterprise {
         token_url: String::new(),
         client_id: "at-idp".to_owned(),
@@ -93,7 +93,7 @@ async fn a_statement_of_another_kind_is_shown_to_nobody() {
         json!({"access_token": "a b"}),
         json!({"error": "invalid_grant"}),
     ] {
-        let id_token = Assertion::Given(Secret::new("id.to.ken"));
+        let id_token = AssertionSource::Given(Secret::new("id.to.ken"));
         let mut desk = desk(Grant::ClientSecret, Some("s"));
         let token_url = desk.origin() + "/idp";
         let client_secret = Some(Secret::new("t"));
@@ -107,7 +107,7 @@ async fn a_statement_of_another_kind_is_shown_to_nobody() {
 
 #[tokio::test]
 async fn a_workload_is_refused_once_and_takes_no_other_way() {
-    let assertion = Assertion::Given(Secret::new("w.o.rk"));
+    let assertion = AssertionSource::Given(Secret::new("w.o.rk"));
     let desk = desk(Grant::Workload { assertion }, None);
     desk.says("/token", "400 Bad Request", "", "{\"error\":\"invalid_grant\"}").gives("/token", &tokens());
     let error = log_in_alone(&desk).await.unwrap_err();

@@ -34,16 +34,20 @@ async fn a_person_logs_in() {
 
 #[tokio::test]
 async fn t41_an_answer_that_is_not_to_our_question_reaches_no_token_endpoint() {
-    let answers: [fn(&Page) -> Returned; 4] = [
-        |_| Returned { code: Some("c".to_owned()), state: Some("guessed".to_owned()), ..Returned::default() },
-        |_| Returned { code: Some("c".to_owned()), ..Returned::default() },
-        |page| Returned {
+    let answers: [fn(&Page) -> LoginCallback; 4] = [
+        |_| LoginCallback { code: Some("c".to_owned()), state: Some("guessed".to_owned()), ..LoginCallback::default() },
+        |_| LoginCallback { code: Some("c".to_owned()), ..LoginCallback::default() },
+        |page| LoginCallback {
             code: Some("c".to_owned()),
             state: Some(page.state.clone()),
             iss: Some(format!("{}/", page.issuer)),
-            ..Returned::default()
+            ..LoginCallback::default()
         },
-        |page| Returned { code: Some("c".to_owned()), state: Some(page.state.clone()), ..Returned::default() },
+        |page| LoginCallback {
+            code: Some("c".to_owned()),
+            state: Some(page.state.clone()),
+            ..LoginCallback::default()
+        },
     ];
     for answer in answers {
         let desk = Desk::start();
@@ -67,7 +71,7 @@ async fn nobody_there_means_nothing_is_registered() {
 
 #[tokio::test]
 async fn tokens_are_bound_where_both_sides_know_how() {
-    let challenge = Challenge { scheme: Scheme::Dpop, resource_metadata: None, scope: None, error: None };
+    let challenge = AuthChallenge { scheme: Scheme::Dpop, resource_metadata: None, scope: None, error: None };
     for (setting, listed, challenged, answered, proves, bound) in [
         (Dpop::Automatic, "ES256", true, "DPoP", true, true),
         (Dpop::Automatic, "ES256", true, "Bearer", true, false),
@@ -159,9 +163,9 @@ fn offline_access_is_asked_for_where_it_is_known_and_helps() {
         (&owner, "other", Some("x offline_access y"), Some("x offline_access y")),
         (&alone, "offline_access", None, Some("a")),
     ] {
-        let server = ServerMetadata { scopes: vec![known.to_owned()], ..ServerMetadata::default() };
+        let server = AuthServerMetadata { scopes: vec![known.to_owned()], ..AuthServerMetadata::default() };
         let (scopes, issuers) = (vec!["a".to_owned()], Vec::new());
-        let found = Discovered { resource: None, scopes, needs_dpop: false, issuers, server };
+        let found = DiscoveryResult { resource: None, scopes, needs_dpop: false, issuers, server };
         let found = asked(settings, None, &found, scope.map(str::to_owned));
         assert_eq!(found.as_deref(), expected, "{known} {scope:?}");
     }

@@ -49,7 +49,7 @@ fn kept_under(server: &Configured) -> String {
     login_key(server).unwrap_or_else(|| server.name.to_string())
 }
 
-/// Returns the accounts of the configured HTTP servers that have no `Authorization` header of their own.
+/// Returns the accounts of the configured HTTP servers that have no `AuthorizationId` header of their own.
 ///
 /// # Errors
 ///

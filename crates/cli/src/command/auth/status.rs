@@ -9,14 +9,14 @@ use wharf_spec::Untrusted;
 use super::meant::{Meant, configured};
 use super::{apart, vault};
 use wharf_terminal::accounts::{LazyVault, Place, now};
-use wharf_terminal::age::{Ago, Ends};
+use wharf_terminal::age::{AgeText, Ends};
 use wharf_terminal::clock::{timestamp, unix_time};
 use wharf_terminal::columns::{columns, left};
 use wharf_terminal::configured::of_project;
 use wharf_terminal::failure::{Ending, Failure, Kind, Outcome};
 use wharf_terminal::login_errors::{kept_badly, lasting};
 use wharf_terminal::servers::shown_word;
-use wharf_terminal::session::{Common, Session};
+use wharf_terminal::session::{CommonArgs, Session};
 use wharf_terminal::style::{BAD, GOOD, NAME, QUIET, WARNING, paint};
 
 #[derive(Debug, clap::Args)]
@@ -31,7 +31,7 @@ pub struct Args {
     #[arg(value_name = "SERVER")]
     word: Option<String>,
     #[command(flatten)]
-    pub common: Common,
+    pub common: CommonArgs,
 }
 
 /// State of a login.
@@ -171,7 +171,7 @@ impl Row {
             state,
             self.kept().map(|kept| shown(&kept.issuer)).unwrap_or_default(),
             self.scope().map(shown).unwrap_or_default(),
-            self.kept().map(|kept| Ago(unix_time(kept.renewed_at)).to_string()).unwrap_or_default(),
+            self.kept().map(|kept| AgeText(unix_time(kept.renewed_at)).to_string()).unwrap_or_default(),
             self.place.as_ref().map(|place| place.word.to_owned()).unwrap_or_default(),
             self.error().unwrap_or_default(),
         ]

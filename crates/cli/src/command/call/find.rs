@@ -7,11 +7,11 @@ use wharf_client::Connection;
 use wharf_spec::ServerName;
 
 use wharf_terminal::failure::Failure;
-use wharf_terminal::hosting::Hosted;
+use wharf_terminal::hosting::OneShotHost;
 use wharf_terminal::nearest::suggestion;
 
 /// Looks up a tool in the current catalog, by its own name or by an alias.
-pub fn known(hosted: &Hosted<'_>, server: &ServerName, wanted: &str) -> Option<Arc<CatalogTool>> {
+pub fn known(hosted: &OneShotHost<'_>, server: &ServerName, wanted: &str) -> Option<Arc<CatalogTool>> {
     let catalog = hosted.host.catalog();
     let section = catalog.section(server.as_str())?;
     let by_name = || catalog.resolve(wanted).ok().filter(|tool| tool.id.server == *server);
@@ -24,7 +24,7 @@ pub fn known(hosted: &Hosted<'_>, server: &ServerName, wanted: &str) -> Option<A
 ///
 /// Fails if the tools cannot be listed, or if no tool has that name.
 pub async fn find(
-    hosted: &Hosted<'_>,
+    hosted: &OneShotHost<'_>,
     server: &ServerName,
     connection: &Connection,
     wanted: &str,

@@ -6,7 +6,7 @@ use std::time::Duration;
 use tokio::sync::watch;
 use wharf_client::{CallError, CallOptions, Connection, Started, TaskHandle, TaskOptions, TaskSink};
 use wharf_spec::Untrusted;
-use wharf_wire::{Era, Progress, Raw, Task, TaskStatus, ToolResult};
+use wharf_wire::{Era, Progress, RawJson, Task, TaskStatus, ToolResult};
 
 use wharf_terminal::session::Session;
 
@@ -15,7 +15,7 @@ const BAR: usize = 20;
 
 /// Determines whether a call runs as a task.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum AsTask {
+pub enum TaskMode {
     /// The server decides.
     IfServerWants,
     /// The tool requires a task.
@@ -29,8 +29,8 @@ pub struct Calling<'a> {
     pub session: &'a Session,
     pub connection: &'a Connection,
     pub tool: &'a str,
-    pub arguments: &'a Raw,
-    pub as_task: AsTask,
+    pub arguments: &'a RawJson,
+    pub as_task: TaskMode,
     /// Maximum time without a response or progress, if set.
     pub timeout: Option<Duration>,
 }
@@ -42,7 +42,7 @@ enum News {
 }
 
 /// Receives the updates of a call.
-type Reporter = Arc<dyn Fn(News) + Send + Sync>;
+type UpdateSink = Arc<dyn Fn(News) + Send + Sync>;
 
 impl Calling<'_> {
     /// Sends the call and shows its progress until it finishes.
@@ -70,7 +70,7 @@ impl Calling<'_> {
 
     /// Prints every update with `--debug`. Otherwise keeps only the latest one, so that a flood of updates costs
     /// nothing.
-    fn reporter(&self, head: String, latest: watch::Sender<Option<News>>) -> Reporter {
+    fn reporter(&self, head: String, latest: watch::Sender<Option<News>>) -> UpdateSink {
         let console = Arc::clone(&self.session.console);
         let says_all = console.manner.debug && !console.has_status();
         Arc::new(move |news| match says_all {
@@ -79,12 +79,12 @@ impl Calling<'_> {
         })
     }
 
-    async fn answer(&self, report: Reporter) -> Result<ToolResult, CallError> {
+    async fn answer(&self, report: UpdateSink) -> Result<ToolResult, CallError> {
         let reports = report.clone();
         let mut options = CallOptions::default().progress(move |progress| reports(News::Progress(progress)));
         options.timeout = self.timeout;
         // In the handshake era a call becomes a task only on request. Later servers decide by themselves.
-        let is_plain = self.as_task == AsTask::IfServerWants;
+        let is_plain = self.as_task == TaskMode::IfServerWants;
         if is_plain && self.connection.facts().revision.era() == Era::Handshake {
             return self.connection.call_tool(self.tool, self.arguments, options).await;
         }
@@ -97,15 +97,15 @@ impl Calling<'_> {
     }
 
     /// Waits for a task. Dropping the future cancels it.
-    async fn follow(&self, task: TaskHandle, report: Reporter) -> Result<ToolResult, CallError> {
-        let following = Following { session: self.session, task: Arc::new(task) };
+    async fn follow(&self, task: TaskHandle, report: UpdateSink) -> Result<ToolResult, CallError> {
+        let following = TaskCancelGuard { session: self.session, task: Arc::new(task) };
         let task = following.task.clone();
         let watch: Option<TaskSink> = Some(Arc::new(move |task: &Task| {
             report(News::Task { status: task.status, message: task.message.clone() });
         }));
         let answer = match self.as_task {
-            AsTask::Wished => task.finish(watch).await,
-            AsTask::Needed | AsTask::IfServerWants => task.finish_within(self.session.call_max(), watch).await,
+            TaskMode::Wished => task.finish(watch).await,
+            TaskMode::Needed | TaskMode::IfServerWants => task.finish_within(self.session.call_max(), watch).await,
         };
         drop(following);
         answer
@@ -120,12 +120,12 @@ impl Calling<'_> {
 }
 
 /// Cancels a task on drop unless it is over.
-struct Following<'a> {
+struct TaskCancelGuard<'a> {
     session: &'a Session,
     task: Arc<TaskHandle>,
 }
 
-impl Drop for Following<'_> {
+impl Drop for TaskCancelGuard<'_> {
     fn drop(&mut self) {
         if !self.task.is_over() {
             let task = self.task.clone();

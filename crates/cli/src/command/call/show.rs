@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use serde::Serialize;
 use wharf_spec::Untrusted;
-use wharf_wire::{Raw, ToolResult};
+use wharf_wire::{RawJson, ToolResult};
 
 use wharf_terminal::clock::millis;
 use wharf_terminal::content::text_saving;
@@ -29,9 +29,9 @@ struct CallDocument<'a> {
     schema: u32,
     success: bool,
     output: &'a str,
-    data: Option<&'a Raw>,
+    data: Option<&'a RawJson>,
     error: Option<Told<'a>>,
-    content: &'a Raw,
+    content: &'a RawJson,
     server: &'a str,
     tool: &'a str,
     duration_ms: u64,
@@ -51,7 +51,7 @@ pub fn show(session: &Session, answered: &Answered<'_>) -> Outcome {
     let output = output_of(answer, shelf.as_mut())?;
     let failure = answer.is_error.then(|| tool_failure(server, tool, &output));
     if session.console.manner.json {
-        let none = Raw::of::<[u8; 0]>(&[]).map_err(Failure::other)?;
+        let none = RawJson::of::<[u8; 0]>(&[]).map_err(Failure::other)?;
         session.console.document(&CallDocument {
             schema: 1,
             success: !answer.is_error,

@@ -8,7 +8,7 @@ use serde_json::{Map, Value};
 use wharf_config::describe;
 use wharf_spec::ServerName;
 
-pub use flags::Flags;
+pub use flags::AddFlags;
 pub use told::{Added, tell};
 
 use crate::command::configuration::relative;
@@ -16,7 +16,7 @@ use wharf_terminal::configured::{problems_of, told as line_of};
 use wharf_terminal::failure::{Ending, Failure, Outcome};
 use wharf_terminal::question;
 use wharf_terminal::scope::{Scope, Writing, write};
-use wharf_terminal::session::{Common, Session};
+use wharf_terminal::session::{CommonArgs, Session};
 
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
@@ -43,14 +43,14 @@ pub struct Args {
     #[arg(last = true, value_name = "COMMAND", conflicts_with_all = ["url", "command"])]
     line: Vec<String>,
     #[command(flatten)]
-    flags: Flags,
+    flags: AddFlags,
     #[command(flatten)]
-    storing: Storing,
+    storing: EntryDestination,
 }
 
 /// Destination of an entry.
 #[derive(Debug, clap::Args)]
-pub struct Storing {
+pub struct EntryDestination {
     /// Configuration to write to
     #[arg(long, short, value_enum, default_value_t = Scope::Project)]
     scope: Scope,
@@ -63,7 +63,7 @@ pub struct Storing {
 }
 
 impl Args {
-    pub fn common(&self) -> Common {
+    pub fn common(&self) -> CommonArgs {
         self.storing.common()
     }
 }
@@ -96,9 +96,9 @@ fn is_flag_of(command: &clap::Command, word: &str) -> bool {
     })
 }
 
-impl Storing {
-    pub fn common(&self) -> Common {
-        Common { json: self.json, ..Common::default() }
+impl EntryDestination {
+    pub fn common(&self) -> CommonArgs {
+        CommonArgs { json: self.json, ..CommonArgs::default() }
     }
 }
 
@@ -131,7 +131,12 @@ pub fn server_name(id: &str) -> Result<ServerName, Failure> {
 /// # Errors
 ///
 /// Fails if the entry is invalid or cannot be written.
-pub async fn store(session: &Session, name: &ServerName, mut entry: Map<String, Value>, storing: &Storing) -> Outcome {
+pub async fn store(
+    session: &Session,
+    name: &ServerName,
+    mut entry: Map<String, Value>,
+    storing: &EntryDestination,
+) -> Outcome {
     relative::settle(session, storing.scope, name.as_str(), &mut entry).await;
     let entry = &entry;
     let draft = describe(name, entry);

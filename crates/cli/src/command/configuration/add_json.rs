@@ -2,9 +2,9 @@
 
 use serde_json::{Map, Value};
 
-use super::add::{Storing, server_name, store};
+use super::add::{EntryDestination, server_name, store};
 use wharf_terminal::failure::{Failure, Outcome};
-use wharf_terminal::session::{Common, Session};
+use wharf_terminal::session::{CommonArgs, Session};
 use wharf_terminal::stdin;
 
 #[derive(Debug, clap::Args)]
@@ -23,11 +23,11 @@ pub struct Args {
     #[arg(value_name = "JSON", allow_hyphen_values = true)]
     entry: String,
     #[command(flatten)]
-    storing: Storing,
+    storing: EntryDestination,
 }
 
 impl Args {
-    pub fn common(&self) -> Common {
+    pub fn common(&self) -> CommonArgs {
         self.storing.common()
     }
 }

@@ -11,7 +11,7 @@ use super::item::{Item, ReferenceItem, problems};
 use crate::masked::Secrets;
 use wharf_terminal::configured::told;
 use wharf_terminal::failure::{Ending, Outcome};
-use wharf_terminal::session::{Common, Session};
+use wharf_terminal::session::{CommonArgs, Session};
 use wharf_terminal::sheet::Sheet;
 use wharf_terminal::shown_path::shown_path;
 
@@ -44,8 +44,8 @@ struct GetDocument {
 }
 
 impl Args {
-    pub fn common(&self) -> Common {
-        Common { json: self.json, ..Common::default() }
+    pub fn common(&self) -> CommonArgs {
+        CommonArgs { json: self.json, ..CommonArgs::default() }
     }
 }
 

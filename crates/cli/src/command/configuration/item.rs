@@ -3,7 +3,7 @@
 use serde::Serialize;
 use serde_json::{Map, Value};
 use wharf_config::fields::SERVER;
-use wharf_config::{Approval, Config, Configured, Problem, Reach, Severity};
+use wharf_config::{Approval, Config, Configured, Problem, ProblemSeverity, Reach};
 use wharf_spec::{HttpForm, Surroundings};
 
 use crate::masked::{self, Reference, Secrets, references};
@@ -172,9 +172,9 @@ impl ProblemItem {
 }
 
 /// Returns the severity as a word.
-pub fn severity(severity: Severity) -> &'static str {
+pub fn severity(severity: ProblemSeverity) -> &'static str {
     match severity {
-        Severity::Warning => "warning",
-        Severity::Error => "error",
+        ProblemSeverity::Warning => "warning",
+        ProblemSeverity::Error => "error",
     }
 }

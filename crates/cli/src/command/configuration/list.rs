@@ -2,7 +2,7 @@
 
 use clap::ValueEnum;
 use serde::Serialize;
-use wharf_config::{Config, Configured, Severity};
+use wharf_config::{Config, Configured, ProblemSeverity};
 use wharf_spec::Untrusted;
 
 use super::super::status;
@@ -11,7 +11,7 @@ use crate::masked::Secrets;
 use wharf_terminal::columns::{columns, left};
 use wharf_terminal::configured::{ADD, told};
 use wharf_terminal::failure::{Ending, Failure, Outcome};
-use wharf_terminal::session::{Common, Session};
+use wharf_terminal::session::{CommonArgs, Session};
 use wharf_terminal::shown_path::shown_path;
 use wharf_terminal::style::{BAD, GOOD, NAME, QUIET, WARNING, paint};
 
@@ -61,8 +61,8 @@ struct ListDocument {
 }
 
 impl Args {
-    pub fn common(&self) -> Common {
-        Common { json: self.json, ..Common::default() }
+    pub fn common(&self) -> CommonArgs {
+        CommonArgs { json: self.json, ..CommonArgs::default() }
     }
 }
 
@@ -101,7 +101,7 @@ fn in_scope(config: &Config, scope: Shown) -> Vec<&Configured> {
 /// Warns about errors that disable a server. Other problems were reported when the configuration was loaded.
 fn tell_problems(session: &Session, config: &Config, items: &[Item]) {
     let is_shown = |id: &str| items.iter().any(|item| item.id == id);
-    let costs = config.problems.iter().filter(|problem| problem.severity == Severity::Error);
+    let costs = config.problems.iter().filter(|problem| problem.severity == ProblemSeverity::Error);
     for problem in costs.filter(|problem| problem.server.as_deref().is_some_and(is_shown)) {
         session.console.warn(told(problem));
     }

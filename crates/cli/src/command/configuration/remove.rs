@@ -8,7 +8,7 @@ use wharf_config::{Approval, Configured, Layer, load};
 use super::undo::{quoted, undo_by_json};
 use wharf_terminal::failure::{Ending, Failure, Outcome};
 use wharf_terminal::scope::{Scope, change_file};
-use wharf_terminal::session::{Common, Session};
+use wharf_terminal::session::{CommonArgs, Session};
 use wharf_terminal::shown_path::shown_path;
 use wharf_terminal::style::{GOOD, NAME, QUIET, paint};
 
@@ -43,8 +43,8 @@ struct RemoveDocument<'a> {
 }
 
 impl Args {
-    pub fn common(&self) -> Common {
-        Common { json: self.json, ..Common::default() }
+    pub fn common(&self) -> CommonArgs {
+        CommonArgs { json: self.json, ..CommonArgs::default() }
     }
 }
 

@@ -8,7 +8,7 @@ use wharf_spec::Secret;
 use wharf_terminal::failure::{Ending, Failure, Kind, Outcome};
 use wharf_terminal::nearest::suggestion;
 use wharf_terminal::question;
-use wharf_terminal::session::{Common, Session};
+use wharf_terminal::session::{CommonArgs, Session};
 use wharf_terminal::shown_path::shown_path;
 use wharf_terminal::style::{GOOD, NAME, QUIET, paint};
 
@@ -50,8 +50,8 @@ enum Action {
 }
 
 impl Args {
-    pub fn common(&self) -> Common {
-        Common { json: self.json, ..Common::default() }
+    pub fn common(&self) -> CommonArgs {
+        CommonArgs { json: self.json, ..CommonArgs::default() }
     }
 }
 

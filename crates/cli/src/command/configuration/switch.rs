@@ -10,7 +10,7 @@ use wharf_spec::ServerName;
 use super::remove::in_a_file;
 use wharf_terminal::failure::{Ending, Failure, Outcome};
 use wharf_terminal::scope::change_file;
-use wharf_terminal::session::{Common, Session};
+use wharf_terminal::session::{CommonArgs, Session};
 use wharf_terminal::shown_path::shown_path;
 use wharf_terminal::style::{GOOD, NAME, QUIET, paint};
 
@@ -40,26 +40,26 @@ struct SwitchDocument<'a> {
 
 /// Direction of the switch.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Switch {
+enum SwitchDirection {
     On,
     Off,
 }
 
 impl Args {
-    pub fn common(&self) -> Common {
-        Common { json: self.json, ..Common::default() }
+    pub fn common(&self) -> CommonArgs {
+        CommonArgs { json: self.json, ..CommonArgs::default() }
     }
 }
 
 pub async fn enable(args: &Args, session: &Session) -> Outcome {
-    run(args, Switch::On, session)
+    run(args, SwitchDirection::On, session)
 }
 
 pub async fn disable(args: &Args, session: &Session) -> Outcome {
-    run(args, Switch::Off, session)
+    run(args, SwitchDirection::Off, session)
 }
 
-fn run(args: &Args, switch: Switch, session: &Session) -> Outcome {
+fn run(args: &Args, switch: SwitchDirection, session: &Session) -> Outcome {
     let server = session.configuration.find(&args.id)?;
     in_a_file(server)?;
     let mut files = Vec::new();
@@ -69,10 +69,10 @@ fn run(args: &Args, switch: Switch, session: &Session) -> Outcome {
         files.push(server.place.file.to_path_buf());
     }
     let now = || load(&session.configuration.places, &session.surroundings);
-    if switch == Switch::On && !is_enabled(&now(), &server.name) {
+    if switch == SwitchDirection::On && !is_enabled(&now(), &server.name) {
         files.extend(free(session, server)?);
     }
-    if switch == Switch::On && !is_enabled(&now(), &server.name) {
+    if switch == SwitchDirection::On && !is_enabled(&now(), &server.name) {
         let failure = Failure::usage("it is still off: by `disabled` in its entry, or by `mcp.enabled` of its file");
         return Err(failure.about(server.name.as_str()).hint(format_args!("look at {}", server.place)));
     }
@@ -81,10 +81,10 @@ fn run(args: &Args, switch: Switch, session: &Session) -> Outcome {
 }
 
 /// Adds a hint: if the file cannot be changed, the project's configuration can still disable the server.
-fn instead(failure: Failure, server: &Configured, switch: Switch) -> Failure {
+fn instead(failure: Failure, server: &Configured, switch: SwitchDirection) -> Failure {
     let failure = failure.about(server.name.as_str());
     match (switch, server.layer) {
-        (Switch::Off, Layer::Home | Layer::User | Layer::ProjectShared) => failure
+        (SwitchDirection::Off, Layer::Home | Layer::User | Layer::ProjectShared) => failure
             .hint(format_args!("for this project alone: wharf add-json {} '{{\"enabled\": false}}'", server.name)),
         _ => failure,
     }
@@ -95,9 +95,9 @@ fn switch_in(
     layer: Layer,
     file: &std::path::Path,
     name: &ServerName,
-    switch: Switch,
+    switch: SwitchDirection,
 ) -> Result<bool, Failure> {
-    let is_on = switch == Switch::On;
+    let is_on = switch == SwitchDirection::On;
     let change = change_file(&session.configuration.places, layer, file, |text| set_enabled(text, name, is_on))?;
     Ok(matches!(change, Change::Replaced(_) | Change::Removed(_) | Change::Added))
 }
@@ -110,7 +110,7 @@ fn free(session: &Session, server: &Configured) -> Result<Vec<PathBuf>, Failure>
             && layered.layer > server.layer
             && layered.layer != Layer::Variable
             && Format::of(&layered.file) == Format::Json;
-        if is_editable && switch_in(session, layered.layer, &layered.file, &server.name, Switch::On)? {
+        if is_editable && switch_in(session, layered.layer, &layered.file, &server.name, SwitchDirection::On)? {
             files.push(layered.file.clone());
         }
     }
@@ -121,10 +121,10 @@ fn is_enabled(config: &Config, name: &ServerName) -> bool {
     config.server(name.as_str()).is_some_and(|server| server.enabled)
 }
 
-fn tell(session: &Session, server: &Configured, switch: Switch, files: &[PathBuf]) -> Result<(), Failure> {
+fn tell(session: &Session, server: &Configured, switch: SwitchDirection, files: &[PathBuf]) -> Result<(), Failure> {
     let (action, word, opposite) = match switch {
-        Switch::On => ("enabled", "Enabled", "disable"),
-        Switch::Off => ("disabled", "Disabled", "enable"),
+        SwitchDirection::On => ("enabled", "Enabled", "disable"),
+        SwitchDirection::Off => ("disabled", "Disabled", "enable"),
     };
     let name = &server.name;
     let undo = format!("wharf {opposite} {name}");
@@ -134,7 +134,7 @@ fn tell(session: &Session, server: &Configured, switch: Switch, files: &[PathBuf
             success: true,
             id: name.as_str(),
             action: if files.is_empty() { "unchanged" } else { action },
-            enabled: switch == Switch::On,
+            enabled: switch == SwitchDirection::On,
             files: files.iter().map(|file| file.display().to_string()).collect(),
             undo,
         });

@@ -4,14 +4,14 @@ use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 
 use serde::Serialize;
-use wharf_config::{Config, Configured, Place, Places, Problem, Resolving, Severity, load};
+use wharf_config::{Config, Configured, Place, Places, Problem, ProblemSeverity, Resolving, load};
 use wharf_policy::Policy;
-use wharf_spec::{Admission, Untrusted};
+use wharf_spec::{ActivationState, Untrusted};
 
 use super::item::{ProblemItem, severity};
 use wharf_terminal::configured::sourced;
 use wharf_terminal::failure::{Ending, Kind, Outcome};
-use wharf_terminal::session::{Common, Session};
+use wharf_terminal::session::{CommonArgs, Session};
 use wharf_terminal::shown_path::shown_path;
 use wharf_terminal::style::{BAD, GOOD, HEADING, QUIET, WARNING, paint};
 
@@ -44,8 +44,8 @@ struct ValidateDocument {
 }
 
 impl Args {
-    pub fn common(&self) -> Common {
-        Common { json: self.json, ..Common::default() }
+    pub fn common(&self) -> CommonArgs {
+        CommonArgs { json: self.json, ..CommonArgs::default() }
     }
 }
 
@@ -56,7 +56,7 @@ pub async fn run(args: &Args, session: &Session) -> Outcome {
     };
     let problems = everything_wrong(session, &config);
     let count = |wanted| problems.iter().filter(|problem| problem.severity == wanted).count();
-    let (errors, warnings) = (count(Severity::Error), count(Severity::Warning));
+    let (errors, warnings) = (count(ProblemSeverity::Error), count(ProblemSeverity::Warning));
     let is_bad = errors > 0 || (session.configuration.is_strict() && warnings > 0);
     if session.console.manner.json {
         let files = found(&config).map(|file| file.display().to_string()).collect();
@@ -96,7 +96,7 @@ fn found(config: &Config) -> impl Iterator<Item = &Path> {
 /// Collects the problems found while loading, the references that cannot be resolved and the invalid rules, sorted by
 /// location.
 fn everything_wrong(session: &Session, config: &Config) -> Vec<Problem> {
-    let used = config.servers.iter().filter(|server| server.admission() == Admission::Enabled);
+    let used = config.servers.iter().filter(|server| server.admission() == ActivationState::Enabled);
     let unresolved = used.flat_map(|server| unresolved(session, config, server));
     let mut problems: Vec<Problem> =
         config.problems.iter().cloned().chain(unresolved).chain(bad_rules(config)).collect();
@@ -127,7 +127,7 @@ fn bad_rules(config: &Config) -> Vec<Problem> {
     let policy = Policy::compile(sourced(rules), &servers);
     let problem = |found: &wharf_policy::Problem| Problem {
         code: "rule",
-        severity: if found.is_unreadable() { Severity::Error } else { Severity::Warning },
+        severity: if found.is_unreadable() { ProblemSeverity::Error } else { ProblemSeverity::Warning },
         place: rules.get(found.index).map(|rule| rule.place.clone()),
         server: None,
         text: Untrusted::new(format!("the rule on `{}`: {}", found.rule.rule.tool, found.kind)).to_string(),
@@ -149,7 +149,7 @@ fn grouped(session: &Session, problems: &[Problem]) -> String {
             last = file;
         }
         let at = problem.place.as_ref().map(|place| place.at.to_string()).unwrap_or_default();
-        let style = if problem.severity == Severity::Error { BAD } else { WARNING };
+        let style = if problem.severity == ProblemSeverity::Error { BAD } else { WARNING };
         let word = severity(problem.severity);
         let _ = writeln!(text, "  {at:<8} {} {}", paint(style, format_args!("{word:<7}")), problem.text);
         if let Some(fix) = &problem.fix {

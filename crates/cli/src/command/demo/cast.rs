@@ -5,10 +5,10 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use tokio::task::JoinSet;
-use wharf_client::{ConnectOptions, Connection, Direction, Passing, Services, Tap, connect};
+use wharf_client::{ClientServices, ConnectOptions, Connection, Direction, Tap, TappedMessage, connect};
 use wharf_spec::{ServerSpec, StdioSpec};
 
-use super::conversation::Overheard;
+use super::conversation::QuestionRecorder;
 use wharf_terminal::failure::Failure;
 use wharf_terminal::services::ServiceArgs;
 use wharf_terminal::session::Session;
@@ -29,24 +29,24 @@ pub enum Answers {
 /// The tour's own answer. The other fields have defaults.
 const OWN_ANSWER: &str = "email=ada@harbour.example";
 
-pub struct Cast<'a> {
+pub struct DemoServers<'a> {
     pub session: &'a Session,
     pub answers: Answers,
     /// Records the questions of the servers.
-    pub overheard: Overheard,
-    services: Services,
+    pub overheard: QuestionRecorder,
+    services: ClientServices,
     /// Empty until all servers are connected.
     pub servers: Vec<Connection>,
-    pub cancellations: Arc<Cancellations>,
+    pub cancellations: Arc<CancellationCounter>,
     pub program: OsString,
 }
 
 /// Counts the cancellations sent.
 #[derive(Default)]
-pub struct Cancellations(AtomicUsize);
+pub struct CancellationCounter(AtomicUsize);
 
-impl Tap for Cancellations {
-    fn message(&self, passing: &Passing<'_>) {
+impl Tap for CancellationCounter {
+    fn message(&self, passing: &TappedMessage<'_>) {
         let method: &[u8] = b"\"notifications/cancelled\"";
         if passing.direction == Direction::Sent && passing.bytes.windows(method.len()).any(|part| part == method) {
             self.0.fetch_add(1, Ordering::Relaxed);
@@ -54,16 +54,16 @@ impl Tap for Cancellations {
     }
 }
 
-impl Cancellations {
+impl CancellationCounter {
     pub fn sent(&self) -> usize {
         self.0.load(Ordering::Relaxed)
     }
 }
 
-impl<'a> Cast<'a> {
+impl<'a> DemoServers<'a> {
     pub fn new(session: &'a Session, answers: Answers) -> Result<Self, Failure> {
         let given: &[&str] = if answers == Answers::Tour { &[OWN_ANSWER] } else { &[] };
-        let (overheard, services) = Overheard::among(ServiceArgs::answering(given).offer(session)?.services);
+        let (overheard, services) = QuestionRecorder::among(ServiceArgs::answering(given).offer(session)?.services);
         let program = std::env::current_exe()
             .map_err(|error| Failure::other(format_args!("this program cannot find itself: {error}")))?;
         Ok(Self {

@@ -3,11 +3,11 @@
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use wharf_client::{CallOptions, Connection, Elicitor, Event, Pending, Services, Started, TaskOptions};
+use wharf_client::{CallOptions, ClientServices, Connection, Elicitor, Event, Pending, Started, TaskOptions};
 use wharf_spec::Untrusted;
-use wharf_wire::{ElicitAnswer, Elicitation, Interest, Task, UrlRequest};
+use wharf_wire::{Elicitation, ElicitationResponse, Interest, Task, UrlRequest};
 
-use super::cast::{Answers, Cast};
+use super::cast::{Answers, DemoServers};
 use super::scenes::{ask, ensure, raw, shown, told};
 use super::tour::Scene;
 use wharf_terminal::content::resource_text;
@@ -18,14 +18,14 @@ const PATIENCE: Duration = Duration::from_secs(10);
 
 /// Records the questions of servers, for the scene to show.
 #[derive(Clone, Default)]
-pub struct Overheard(Arc<Mutex<Vec<String>>>);
+pub struct QuestionRecorder(Arc<Mutex<Vec<String>>>);
 
-impl Overheard {
+impl QuestionRecorder {
     /// Wraps the elicitor of these services so that its questions are recorded.
-    pub fn among(mut services: Services) -> (Self, Services) {
+    pub fn among(mut services: ClientServices) -> (Self, ClientServices) {
         let overheard = Self::default();
         if let Some(person) = services.elicitation.take() {
-            services = services.elicitation(Listener { person, overheard: overheard.clone() });
+            services = services.elicitation(RecordingElicitor { person, overheard: overheard.clone() });
         }
         (overheard, services)
     }
@@ -35,17 +35,17 @@ impl Overheard {
     }
 }
 
-struct Listener {
+struct RecordingElicitor {
     person: Arc<dyn Elicitor>,
-    overheard: Overheard,
+    overheard: QuestionRecorder,
 }
 
-impl Elicitor for Listener {
+impl Elicitor for RecordingElicitor {
     fn shows_pages(&self) -> bool {
         self.person.shows_pages()
     }
 
-    fn elicit(&self, server: &str, question: Elicitation) -> Pending<ElicitAnswer> {
+    fn elicit(&self, server: &str, question: Elicitation) -> Pending<ElicitationResponse> {
         let told = match &question {
             Elicitation::Form(form) => format!("{} ({} fields)", form.message, form.fields.len()),
             Elicitation::Url(page) => page.message.clone(),
@@ -60,7 +60,7 @@ impl Elicitor for Listener {
     }
 }
 
-pub async fn question(cast: &Cast<'_>) -> Scene {
+pub async fn question(cast: &DemoServers<'_>) -> Scene {
     let answer = ask(cast.north(), "book_berth", "{}").await?;
     let mut lines: Vec<String> = cast.overheard.take().iter().map(|asked| format!("book_berth  →  {asked}")).collect();
     ensure(lines.len() == 1, "book_berth should ask once")?;
@@ -73,7 +73,7 @@ pub async fn question(cast: &Cast<'_>) -> Scene {
 }
 
 /// Watches a resource with the newest and the oldest revision, which subscribe differently.
-pub async fn watch(cast: &Cast<'_>) -> Scene {
+pub async fn watch(cast: &DemoServers<'_>) -> Scene {
     let mut lines = Vec::new();
     for server in [cast.north(), cast.west()] {
         lines.push(raise_tide(server).await?);
@@ -94,7 +94,7 @@ async fn raise_tide(server: &Connection) -> Result<String, String> {
     Ok(format!("{}: raise_tide  →  {TIDE} changed  →  {read}", server.facts().name))
 }
 
-pub async fn task(cast: &Cast<'_>) -> Scene {
+pub async fn task(cast: &DemoServers<'_>) -> Scene {
     let arguments = raw(r#"{"containers":3,"interval_ms":40}"#)?;
     let started = cast.north().start_task("unload_ship", &arguments, TaskOptions::default()).await.map_err(told)?;
     let Started::Task(task) = started else { return Err("unload_ship should become a task".to_owned()) };

@@ -2,14 +2,14 @@
 
 use wharf::policy::{Action, Rule, RuleOrigin, SourcedRule, Standing};
 use wharf::spec::{ServerEntry, ServerName, ServerSpec, StdioSpec};
-use wharf::{CallOptions, Events, Host, Raw, State};
+use wharf::{CallOptions, Events, Host, RawJson, State};
 
-use super::cast::Cast;
+use super::cast::DemoServers;
 use super::scenes::ensure;
 use super::tour::Scene;
 use wharf_terminal::style::{NAME, QUIET, paint};
 
-pub async fn servers(cast: &Cast<'_>) -> Scene {
+pub async fn servers(cast: &DemoServers<'_>) -> Scene {
     // Subscribing to the events keeps errors out of the log: the scene shows them.
     let (host, _events) = start(cast).await?;
     let played = play(&host).await;
@@ -17,7 +17,7 @@ pub async fn servers(cast: &Cast<'_>) -> Scene {
     played
 }
 
-async fn start(cast: &Cast<'_>) -> Result<(Host, Events), String> {
+async fn start(cast: &DemoServers<'_>) -> Result<(Host, Events), String> {
     let demo = StdioSpec { program: cast.program.clone(), args: vec!["demo-server".into()], ..StdioSpec::default() };
     let missing = StdioSpec { program: "no-such-server".into(), ..StdioSpec::default() };
     let mut servers = Vec::new();
@@ -77,7 +77,7 @@ async fn told(host: &Host, server: &str, tool: &str) -> Result<String, String> {
 async fn call(host: &Host, server: &str, tool: &str) -> Result<String, String> {
     let name = ServerName::new(server).map_err(|error| error.to_string())?;
     let arguments = if tool == "echo" { r#"{"text":"Ahoy!"}"# } else { "{}" };
-    let arguments = Raw::parse(arguments).map_err(|error| error.to_string())?;
+    let arguments = RawJson::parse(arguments).map_err(|error| error.to_string())?;
     let reply = host.call(&wharf::spec::ToolId::new(&name, tool), &arguments, CallOptions::default()).await;
     reply.map_err(|error| error.to_string())?.text().map_err(|error| error.to_string())
 }

@@ -7,7 +7,7 @@ use url::Url;
 use wharf_client::{Connection, Transport, connect_http};
 use wharf_spec::{HttpSpec, ServerSpec};
 
-use super::cast::Cast;
+use super::cast::DemoServers;
 use super::scenes::{ask, ensure};
 use super::tour::Scene;
 use wharf_terminal::content::text_view;
@@ -21,10 +21,10 @@ const FORMS: [(&str, &[&str], Transport); 3] = [
     ("stream", &["--sse", "127.0.0.1:0"], Transport::HttpSse),
 ];
 
-pub async fn forms(cast: &Cast<'_>) -> Scene {
+pub async fn forms(cast: &DemoServers<'_>) -> Scene {
     let mut lines = Vec::new();
     for (name, arguments, expected) in FORMS {
-        let server = Background::start(cast, arguments).await.map_err(|error| error.to_string())?;
+        let server = BackgroundServer::start(cast, arguments).await.map_err(|error| error.to_string())?;
         let url = server.url.clone();
         let connection = dial(cast, name, url.clone()).await?;
         ensure(connection.facts().transport == expected, "it should be spoken to in the form it has")?;
@@ -52,7 +52,7 @@ async fn customs(connection: &Connection) -> Result<String, String> {
     Ok(format!("          {}", wharf_spec::Untrusted::new(text).shortened(120)))
 }
 
-async fn dial(cast: &Cast<'_>, name: &str, url: Url) -> Result<Connection, String> {
+async fn dial(cast: &DemoServers<'_>, name: &str, url: Url) -> Result<Connection, String> {
     let (spec, options) = (HttpSpec::new(url), cast.options(name));
     let around = options.surroundings.clone();
     let connected = connect_http(&spec, options).await;
@@ -63,13 +63,13 @@ async fn dial(cast: &Cast<'_>, name: &str, url: Url) -> Result<Connection, Strin
 }
 
 /// A demo server on a local port, which exits when its stdin closes.
-struct Background {
+struct BackgroundServer {
     child: Child,
     url: Url,
 }
 
-impl Background {
-    async fn start(cast: &Cast<'_>, arguments: &[&str]) -> io::Result<Self> {
+impl BackgroundServer {
+    async fn start(cast: &DemoServers<'_>, arguments: &[&str]) -> io::Result<Self> {
         let mut command = Command::new(&cast.program);
         command.args(["demo-server", "--until-stdin-closes"]).args(arguments);
         command.stdin(Stdio::piped()).stdout(Stdio::null()).stderr(Stdio::piped());

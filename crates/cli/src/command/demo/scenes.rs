@@ -6,12 +6,12 @@ use std::time::{Duration, Instant};
 use tokio::task::JoinSet;
 use wharf_client::{CallOptions, Connection, StepOutcome};
 use wharf_spec::Untrusted;
-use wharf_wire::{Raw, ToolResult};
+use wharf_wire::{RawJson, ToolResult};
 
-use super::cast::{Cast, SECRET};
+use super::cast::{DemoServers, SECRET};
 use super::tour::Scene;
 use crate::command::call::progress_text;
-use wharf_terminal::clock::Took;
+use wharf_terminal::clock::DurationText;
 use wharf_terminal::content::{resource_text, text_view};
 use wharf_terminal::failure::render;
 use wharf_terminal::style::{NAME, QUIET, paint};
@@ -20,7 +20,7 @@ use wharf_terminal::style::{NAME, QUIET, paint};
 const CALLS: u32 = 16;
 const EACH: Duration = Duration::from_millis(300);
 
-pub async fn connect(cast: &mut Cast<'_>) -> Scene {
+pub async fn connect(cast: &mut DemoServers<'_>) -> Scene {
     cast.assemble().await.map_err(|failure| render(&failure))?;
     Ok(cast.servers.iter().map(arrival).collect())
 }
@@ -29,7 +29,7 @@ pub async fn connect(cast: &mut Cast<'_>) -> Scene {
 fn arrival(server: &Connection) -> String {
     let steps = server.trace().steps.iter().map(|step| {
         let detour = if step.outcome == StepOutcome::Detour { " (declined)" } else { "" };
-        format!("{}{detour} {}", step.name, Took(step.duration))
+        format!("{}{detour} {}", step.name, DurationText(step.duration))
     });
     let steps = steps.collect::<Vec<_>>().join(", ");
     format!(
@@ -40,7 +40,7 @@ fn arrival(server: &Connection) -> String {
     )
 }
 
-pub async fn tools(cast: &Cast<'_>) -> Scene {
+pub async fn tools(cast: &DemoServers<'_>) -> Scene {
     let mut lines = Vec::new();
     for server in &cast.servers {
         let listing = server.list_tools().await.map_err(told)?;
@@ -52,7 +52,7 @@ pub async fn tools(cast: &Cast<'_>) -> Scene {
     Ok(lines)
 }
 
-pub async fn call(cast: &Cast<'_>) -> Scene {
+pub async fn call(cast: &DemoServers<'_>) -> Scene {
     let echo = ask(cast.north(), "echo", r#"{"text":"Ahoy!"}"#).await?;
     ensure(text_view(&echo.content) == "Ahoy!", "echo should repeat the text")?;
     let sent = r#"{"cargo":["oranges",7]}"#;
@@ -64,7 +64,7 @@ pub async fn call(cast: &Cast<'_>) -> Scene {
     ])
 }
 
-pub async fn progress(cast: &Cast<'_>) -> Scene {
+pub async fn progress(cast: &DemoServers<'_>) -> Scene {
     let reports = Arc::new(Mutex::new(Vec::new()));
     let (kept, console) = (reports.clone(), cast.session.console.clone());
     let options = CallOptions::default().progress(move |progress| {
@@ -81,7 +81,7 @@ pub async fn progress(cast: &Cast<'_>) -> Scene {
     Ok(vec![format!("slow seconds=0.8 steps=4  →  {}  →  {}", reports.join(", "), shown(&answer))])
 }
 
-pub async fn parallel(cast: &Cast<'_>) -> Scene {
+pub async fn parallel(cast: &DemoServers<'_>) -> Scene {
     let began = Instant::now();
     let mut calls = JoinSet::new();
     for _ in 0..CALLS {
@@ -94,10 +94,10 @@ pub async fn parallel(cast: &Cast<'_>) -> Scene {
     }
     let took = began.elapsed();
     ensure(took < EACH * CALLS / 2, "they should not wait for each other")?;
-    Ok(vec![format!("{CALLS} calls of {} each, together: {}", Took(EACH), Took(took))])
+    Ok(vec![format!("{CALLS} calls of {} each, together: {}", DurationText(EACH), DurationText(took))])
 }
 
-pub async fn environment(cast: &Cast<'_>) -> Scene {
+pub async fn environment(cast: &DemoServers<'_>) -> Scene {
     let answer = ask(cast.north(), "environment", "{}").await?;
     let text = text_view(&answer.content);
     let names: Vec<&str> = text.lines().collect();
@@ -110,7 +110,7 @@ pub async fn environment(cast: &Cast<'_>) -> Scene {
     ])
 }
 
-pub async fn read(cast: &Cast<'_>) -> Scene {
+pub async fn read(cast: &DemoServers<'_>) -> Scene {
     let read = cast.east().read_resource("demo://greeting", CallOptions::default()).await.map_err(told)?;
     let text = read.contents.iter().map(resource_text).collect::<Vec<_>>().join(" ");
     ensure(text.contains("Ahoy"), "the greeting should greet")?;
@@ -133,8 +133,8 @@ pub async fn ask(server: &Connection, tool: &str, arguments: &str) -> Result<Too
     server.call_tool(tool, &raw(arguments)?, CallOptions::default()).await.map_err(told)
 }
 
-pub fn raw(json: &str) -> Result<Raw, String> {
-    Raw::parse(json.to_owned()).map_err(|error| error.to_string())
+pub fn raw(json: &str) -> Result<RawJson, String> {
+    RawJson::parse(json.to_owned()).map_err(|error| error.to_string())
 }
 
 /// Returns the text of a result on one line.

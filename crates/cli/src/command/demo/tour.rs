@@ -5,7 +5,7 @@ use std::time::Instant;
 use serde::Serialize;
 use wharf_spec::Untrusted;
 
-use wharf_terminal::clock::{Took, millis};
+use wharf_terminal::clock::{DurationText, millis};
 use wharf_terminal::failure::Failure;
 use wharf_terminal::session::Session;
 use wharf_terminal::style::{BAD, GOOD, HEADING, QUIET, paint};
@@ -65,7 +65,7 @@ impl<'a> Tour<'a> {
             self.show(format_args!("{line}\n"))?;
         }
         let mark = if ok { paint(GOOD, "✓ as it should be") } else { paint(BAD, "✗ not as it should be") };
-        self.show(format_args!("   {mark}{}\n\n", paint(QUIET, format_args!(", {}", Took(took)))))?;
+        self.show(format_args!("   {mark}{}\n\n", paint(QUIET, format_args!(", {}", DurationText(took)))))?;
         let detail = anstream::adapter::strip_str(&detail).to_string();
         self.steps.push(StepDocument { name, ok, duration_ms: millis(took), detail });
         Ok(ok)
@@ -82,7 +82,7 @@ impl<'a> Tour<'a> {
             let duration_ms = millis(self.began.elapsed());
             self.session.console.document(&TourDocument { schema: 1, success, duration_ms, steps: &self.steps })?;
         } else if success {
-            let took = Took(self.began.elapsed());
+            let took = DurationText(self.began.elapsed());
             self.show(format_args!("{} in {took}. Now with a server of yours:\n", paint(GOOD, "All went well")))?;
             self.show("   wharf tools --stdio \"npx -y @modelcontextprotocol/server-everything\"\n")?;
         }

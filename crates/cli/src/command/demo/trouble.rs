@@ -6,21 +6,21 @@ use tokio::sync::Notify;
 use wharf_client::{CallError, CallOptions, Exit, connect};
 use wharf_spec::{ServerSpec, StdioSpec};
 
-use super::cast::Cast;
+use super::cast::DemoServers;
 use super::processes::left_over;
 use super::scenes::{ask, ensure, raw, shown};
 use super::tour::Scene;
-use wharf_terminal::clock::Took;
+use wharf_terminal::clock::DurationText;
 use wharf_terminal::failure::{Failure, gutter, render};
 
-pub async fn error(cast: &Cast<'_>) -> Scene {
+pub async fn error(cast: &DemoServers<'_>) -> Scene {
     let answer = ask(cast.west(), "fail", "{}").await?;
     ensure(answer.is_error, "fail should report an error")?;
     Ok(vec![format!("fail  →  error: {}", shown(&answer))])
 }
 
 /// Drops a call after its first progress update.
-pub async fn cancel(cast: &Cast<'_>) -> Scene {
+pub async fn cancel(cast: &DemoServers<'_>) -> Scene {
     let sent_before = cast.cancellations.sent();
     let begun = Arc::new(Notify::new());
     let signal = begun.clone();
@@ -38,7 +38,7 @@ pub async fn cancel(cast: &Cast<'_>) -> Scene {
     ])
 }
 
-pub async fn crash(cast: &Cast<'_>) -> Scene {
+pub async fn crash(cast: &DemoServers<'_>) -> Scene {
     let arguments = raw(r#"{"exit_code":3}"#)?;
     let failed = match cast.east().call_tool("crash", &arguments, CallOptions::default()).await {
         Ok(_) => return Err("crash should not answer".to_owned()),
@@ -55,7 +55,7 @@ pub async fn crash(cast: &Cast<'_>) -> Scene {
     Ok(lines)
 }
 
-pub async fn missing(cast: &Cast<'_>) -> Scene {
+pub async fn missing(cast: &DemoServers<'_>) -> Scene {
     let spec = StdioSpec { program: "no-such-server".into(), ..StdioSpec::default() };
     match connect(&spec, cast.options("missing")).await {
         Ok(_) => Err("there should be no such command".to_owned()),
@@ -66,12 +66,12 @@ pub async fn missing(cast: &Cast<'_>) -> Scene {
     }
 }
 
-pub async fn close(cast: &Cast<'_>) -> Scene {
+pub async fn close(cast: &DemoServers<'_>) -> Scene {
     let pids: Vec<i32> =
         cast.servers.iter().filter_map(|server| server.facts().process).map(|process| process.pid).collect();
     let began = std::time::Instant::now();
     cast.session.close().await;
-    let took = Took(began.elapsed());
+    let took = DurationText(began.elapsed());
     let left = left_over(&pids);
     ensure(left.is_empty(), &format!("processes are left: {left:?}"))?;
     let pids = pids.iter().map(ToString::to_string).collect::<Vec<_>>().join(", ");

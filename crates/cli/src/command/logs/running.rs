@@ -1,7 +1,7 @@
 //! Fetches the last stderr lines of a server from a running `wharf`, for servers without a log file.
 
 use serde_json::{Value, json};
-use wharf::Voice;
+use wharf::LogSource;
 
 use super::tail::Entry;
 use wharf_terminal::control::Remote;
@@ -12,7 +12,11 @@ pub async fn ask(session: &Session, id: &str) -> Vec<Entry> {
     let Some(mut remote) = Remote::find(session).await else { return Vec::new() };
     let Ok(known) = remote.call("mcp.get", json!({ "id": id })).await else { return Vec::new() };
     session.console.say(format_args!("asked the running wharf, process {}", remote.pid));
-    let line =
-        |text: &str| Entry { time: String::new(), server: id.to_owned(), voice: Voice::Server, text: text.to_owned() };
+    let line = |text: &str| Entry {
+        time: String::new(),
+        server: id.to_owned(),
+        voice: LogSource::Server,
+        text: text.to_owned(),
+    };
     known["stderr"].as_array().into_iter().flatten().filter_map(Value::as_str).map(line).collect()
 }

@@ -6,7 +6,7 @@ use std::io::{self, Read as _};
 use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 
-use wharf::{LogLine, Voice, log_file_name};
+use wharf::{LogLine, LogSource, log_file_name};
 
 /// One log line and its server.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -14,12 +14,12 @@ pub struct Entry {
     /// Empty if unknown.
     pub time: String,
     pub server: String,
-    pub voice: Voice,
+    pub voice: LogSource,
     pub text: String,
 }
 
 /// Read positions in the log files of one server or of all.
-pub struct Tails {
+pub struct LogTails {
     folder: PathBuf,
     only: Option<String>,
     tails: BTreeMap<String, Tail>,
@@ -34,7 +34,7 @@ pub fn servers_in(folder: &Path) -> Vec<String> {
     servers
 }
 
-impl Tails {
+impl LogTails {
     pub fn new(folder: PathBuf, only: Option<String>) -> Self {
         Self { folder, only, tails: BTreeMap::new() }
     }
@@ -127,7 +127,7 @@ mod tests {
     }
 
     #[track_caller]
-    fn check(tails: &mut Tails, expected: &[&str]) {
+    fn check(tails: &mut LogTails, expected: &[&str]) {
         let told: Vec<String> = tails.more().iter().map(|entry| format!("{} {}", entry.server, entry.text)).collect();
         assert_eq!(told, expected);
     }
@@ -139,7 +139,7 @@ mod tests {
         append(&path("a.log.1"), &written(1, "one"));
         append(&path("a.log"), &(written(3, "three") + "no line at all\n"));
         append(&path("b.log"), &written(2, "two"));
-        let mut tails = Tails::new(folder.path().to_owned(), None);
+        let mut tails = LogTails::new(folder.path().to_owned(), None);
         check(&mut tails, &["a one", "b two", "a three"]);
         check(&mut tails, &[]);
         let line = written(4, "four");
@@ -153,8 +153,8 @@ mod tests {
         check(&mut tails, &["a four", "a five", "a six", "c seven"]);
         std::fs::remove_file(path("a.log")).unwrap();
         check(&mut tails, &[]);
-        check(&mut Tails::new(folder.path().to_owned(), Some("b".to_owned())), &["b two"]);
-        check(&mut Tails::new(path("nowhere"), None), &[]);
+        check(&mut LogTails::new(folder.path().to_owned(), Some("b".to_owned())), &["b two"]);
+        check(&mut LogTails::new(path("nowhere"), None), &[]);
         assert_eq!(servers_in(folder.path()), ["b", "c"]);
     }
 }

@@ -13,11 +13,11 @@ use wharf_terminal::chat::ended::ended;
 use wharf_terminal::control::{Control, Order, Request, rows};
 use wharf_terminal::errands::Errands;
 use wharf_terminal::failure::{Failure, Outcome};
-use wharf_terminal::fleet::{Fleet, Look};
+use wharf_terminal::fleet::{Look, ManagedHost};
 
 /// A run with its output and control socket.
 pub struct Driver<'a> {
-    fleet: &'a Fleet<'a>,
+    fleet: &'a ManagedHost<'a>,
     chat: Chat<'a>,
     control: Option<Control>,
     /// Control requests in progress.
@@ -51,7 +51,7 @@ impl<'a> Driver<'a> {
     ///
     /// Fails if the run cannot start or the output cannot be written.
     pub fn begin(
-        fleet: &'a Fleet<'a>,
+        fleet: &'a ManagedHost<'a>,
         mut chat: Chat<'a>,
         control: Option<Control>,
         said: Vec<Block>,
@@ -135,7 +135,7 @@ impl Drop for Driver<'_> {
 }
 
 impl Show {
-    fn new(fleet: &Fleet<'_>, chat: &Chat<'_>) -> Result<Self, Failure> {
+    fn new(fleet: &ManagedHost<'_>, chat: &Chat<'_>) -> Result<Self, Failure> {
         let (console, registry) = (fleet.session.console.clone(), Arc::clone(fleet.host.registry()));
         let spent = Spent::new(chat);
         Ok(match console.manner.json {

@@ -6,15 +6,15 @@ use serde::Serialize;
 use wharf::tools::Registry;
 use wharf_agent::{Ending, ResultBlock, RunEvent};
 use wharf_spec::ServerName;
-use wharf_wire::Raw;
+use wharf_wire::RawJson;
 
 use super::spent::{Spent, Usage};
 use wharf_terminal::chat::ended::{failure, word};
-use wharf_terminal::chat::tool_name::ToolName;
+use wharf_terminal::chat::tool_name::ToolDisplayName;
 use wharf_terminal::clock::millis;
 use wharf_terminal::console::Console;
 use wharf_terminal::failure::{self, Failure, Outcome, Told, chain};
-use wharf_terminal::fleet::Fleet;
+use wharf_terminal::fleet::ManagedHost;
 
 const SCHEMA: u32 = 1;
 
@@ -41,7 +41,7 @@ enum Event<'a> {
     Waiting { duration_ms: u64, because: String },
     Text { text: &'a str },
     Thinking { text: &'a str },
-    ToolBegun { id: &'a str, tool: &'a str, server: Option<&'a str>, name: Option<&'a str>, arguments: &'a Raw },
+    ToolBegun { id: &'a str, tool: &'a str, server: Option<&'a str>, name: Option<&'a str>, arguments: &'a RawJson },
     ToolProgress { id: &'a str, done: f64, total: Option<f64>, message: Option<&'a str> },
     ToolEnded { id: &'a str, is_error: bool, duration_ms: u64, content: Vec<Content<'a>> },
     Noted { from: &'a str, text: &'a str },
@@ -71,7 +71,7 @@ impl Events {
         console: Arc<Console>,
         registry: Arc<Registry>,
         spent: Spent,
-        fleet: &Fleet<'_>,
+        fleet: &ManagedHost<'_>,
     ) -> Result<Self, Failure> {
         let known = fleet.known();
         let servers: Vec<&ServerName> = known.entries.iter().map(|entry| &entry.name).collect();
@@ -86,7 +86,7 @@ impl Events {
 
     pub fn event(&mut self, event: &RunEvent) -> Result<(), Failure> {
         self.spent.heard(event);
-        let name = named(event).map(|tool| ToolName::of(&self.registry, tool));
+        let name = named(event).map(|tool| ToolDisplayName::of(&self.registry, tool));
         let (server, name) =
             name.as_ref().map(|name| (name.server.as_deref(), name.name.as_deref())).unwrap_or_default();
         let told = match event {

@@ -9,8 +9,8 @@ use wharf_spec::Untrusted;
 
 use super::spent::{Spent, Usage};
 use wharf_terminal::chat::room::{pictures_left_out, shortened};
-use wharf_terminal::chat::tool_name::ToolName;
-use wharf_terminal::clock::Took;
+use wharf_terminal::chat::tool_name::ToolDisplayName;
+use wharf_terminal::clock::DurationText;
 use wharf_terminal::console::Console;
 use wharf_terminal::failure::{Failure, chain};
 use wharf_terminal::style::{BAD, GOOD, NAME, QUIET, paint};
@@ -45,7 +45,7 @@ impl Text {
             RunEvent::Shortened { results, answers } => self.say(shortened(*results, *answers)),
             RunEvent::PicturesLeftOut { pictures } => self.say(pictures_left_out(*pictures)),
             RunEvent::Repeated { tool, times } => {
-                let name = ToolName::of(&self.registry, tool);
+                let name = ToolDisplayName::of(&self.registry, tool);
                 self.console.warn(format_args!("{name} was called {times} times with the same result"));
             }
             _ => {}
@@ -70,7 +70,7 @@ impl Text {
     }
 
     fn waiting(&self, time: Duration, because: &ModelError) {
-        self.say(format_args!("{}; asking again in {}", Untrusted::new(chain(because)), Took(time)));
+        self.say(format_args!("{}; asking again in {}", Untrusted::new(chain(because)), DurationText(time)));
     }
 
     fn text(&mut self, text: &str) -> Result<(), Failure> {
@@ -86,7 +86,7 @@ impl Text {
     }
 
     fn begun(&mut self, id: &str, tool: &str, arguments: &str) {
-        let name = paint(NAME, ToolName::of(&self.registry, tool)).to_string();
+        let name = paint(NAME, ToolDisplayName::of(&self.registry, tool)).to_string();
         self.calls.push((id.to_owned(), format!("{name} {}", short(arguments))));
     }
 
@@ -100,7 +100,11 @@ impl Text {
             true => paint(BAD, "error").to_string(),
         };
         let why = if report.is_error { format!(": {}", words(&report.content)) } else { String::new() };
-        self.console.say(format_args!("{} {call} → {outcome} {}{why}", paint(QUIET, "▸"), Took(report.duration)));
+        self.console.say(format_args!(
+            "{} {call} → {outcome} {}{why}",
+            paint(QUIET, "▸"),
+            DurationText(report.duration)
+        ));
         Ok(())
     }
 

@@ -11,7 +11,7 @@ use wharf_spec::Untrusted;
 use super::start;
 use wharf_terminal::clock::time_of_day;
 use wharf_terminal::failure::{Failure, Outcome};
-use wharf_terminal::fleet::{Fleet, Known, Look, Reloaded, follow};
+use wharf_terminal::fleet::{Known, Look, ManagedHost, Reloaded, follow};
 use wharf_terminal::session::Session;
 use wharf_terminal::status::gathered::Row;
 use wharf_terminal::status::show::{StatusItem, document, item, line, table};
@@ -21,9 +21,9 @@ use wharf_terminal::style::{QUIET, paint};
 const EVERY: Duration = Duration::from_secs(1);
 
 /// State of the watch.
-struct Watching<'a> {
+struct StatusWatch<'a> {
     session: &'a Session,
-    fleet: Fleet<'a>,
+    fleet: ManagedHost<'a>,
     /// Number of table lines on the screen.
     drawn: usize,
 }
@@ -47,7 +47,7 @@ pub async fn watch(session: &Session, ids: &[String]) -> Outcome {
     let known = Known::resolve(session, watch.config().clone(), ids).await;
     let host = start(session, known.entries.clone()).await?;
     let mut events = host.events();
-    let mut watching = Watching { session, fleet: Fleet::new(session, host, known, ids), drawn: 0 };
+    let mut watching = StatusWatch { session, fleet: ManagedHost::new(session, host, known, ids), drawn: 0 };
     watching.begin()?;
     let mut configs = follow(watch);
     loop {
@@ -85,7 +85,7 @@ enum Change<'a> {
     },
 }
 
-impl Watching<'_> {
+impl StatusWatch<'_> {
     fn rows(&self) -> Vec<Row> {
         self.fleet.rows()
     }

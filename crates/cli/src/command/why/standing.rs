@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use wharf_config::{Approval, Config, Configured, Reference, Referred, Severity};
+use wharf_config::{Approval, Config, Configured, ProblemSeverity, Reference, ReferenceTarget};
 use wharf_spec::{Surroundings, Untrusted};
 
 use super::{Report, barred};
@@ -52,7 +52,7 @@ fn beside<'a>(server: &'a Configured, config: &'a Config) -> impl Iterator<Item 
 
 fn warnings<'a>(server: &'a Configured, config: &'a Config) -> impl Iterator<Item = String> + 'a {
     let of_this = |problem: &&wharf_config::Problem| {
-        problem.severity == Severity::Warning && problem.server.as_deref() == Some(server.name.as_str())
+        problem.severity == ProblemSeverity::Warning && problem.server.as_deref() == Some(server.name.as_str())
     };
     config.problems.iter().filter(of_this).map(|problem| escaped(&told(problem)))
 }
@@ -72,7 +72,7 @@ pub fn approval(server: &Configured, _: &Config, _: &Session) -> Checked {
 pub fn references(server: &Configured, _: &Config, session: &Session) -> Checked {
     let references = server.described.as_ref().map(|described| described.references()).unwrap_or_default();
     let unset = references.iter().find_map(|reference| match &reference.to {
-        Referred::Variable { name, has_default: false } if session.surroundings.var(name).is_none() => {
+        ReferenceTarget::Variable { name, has_default: false } if session.surroundings.var(name).is_none() => {
             Some((name, reference))
         }
         _ => None,
@@ -99,25 +99,25 @@ pub fn references(server: &Configured, _: &Config, session: &Session) -> Checked
 fn shown(reference: &Reference, around: &Surroundings) -> String {
     let is_set = |name: &str| around.var(name).is_some();
     match &reference.to {
-        Referred::Variable { name, .. } if is_set(name) => format!("{name}: set"),
-        Referred::Variable { name, has_default: true } => format!("{name}: not set, so its default is taken"),
-        Referred::Variable { name, .. } => format!("{name}: not set"),
-        Referred::HandedDown(name) if is_set(name) => format!("{}: handed down", escaped(name)),
-        Referred::HandedDown(name) => format!("{}: to be handed down, but not set", escaped(name)),
-        Referred::Secret(name) => format!("secret {}: looked up", escaped(name)),
-        Referred::File(file) => format!("variables of the file {}", escaped(file)),
+        ReferenceTarget::Variable { name, .. } if is_set(name) => format!("{name}: set"),
+        ReferenceTarget::Variable { name, has_default: true } => format!("{name}: not set, so its default is taken"),
+        ReferenceTarget::Variable { name, .. } => format!("{name}: not set"),
+        ReferenceTarget::HandedDown(name) if is_set(name) => format!("{}: handed down", escaped(name)),
+        ReferenceTarget::HandedDown(name) => format!("{}: to be handed down, but not set", escaped(name)),
+        ReferenceTarget::Secret(name) => format!("secret {}: looked up", escaped(name)),
+        ReferenceTarget::File(file) => format!("variables of the file {}", escaped(file)),
     }
 }
 
 /// Returns the report for an unknown server. A file that cannot be read may define it.
 pub fn missing(id: &str, config: &Config) -> Report {
     let unreadable =
-        config.problems.iter().find(|problem| problem.severity == Severity::Error && problem.server.is_none());
+        config.problems.iter().find(|problem| problem.severity == ProblemSeverity::Error && problem.server.is_none());
     let looked = config.layers.iter().map(|layer| {
         let found = if layer.found { "" } else { ", which is not there" };
         format!("looked in {}{found}", escaped(&layer.file.display().to_string()))
     });
-    let broken = config.problems.iter().filter(|problem| problem.severity == Severity::Error);
+    let broken = config.problems.iter().filter(|problem| problem.severity == ProblemSeverity::Error);
     let evidence: Vec<String> = looked.chain(broken.map(|problem| escaped(&told(problem)))).collect();
     let (code, detail, next) = match unreadable {
         Some(problem) => {

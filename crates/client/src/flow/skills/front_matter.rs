@@ -5,7 +5,7 @@
 
 use granit_parser::{Event, Options, Parser, ScalarStyle};
 use serde_json::{Map, Number, Value};
-use wharf_wire::{Bounds, Skill};
+use wharf_wire::{JsonLimits, Skill};
 
 use super::SkillError;
 
@@ -17,7 +17,7 @@ const DEPTH: usize = 32;
 const NODES: usize = 4096;
 
 /// Compares the front matter of a `SKILL.md` with the entry, field by field (SEP-2640, frontmatter verification).
-pub(super) fn compare(skill: &Skill, text: &str, bounds: &Bounds) -> Result<(), SkillError> {
+pub(super) fn compare(skill: &Skill, text: &str, bounds: &JsonLimits) -> Result<(), SkillError> {
     let unreadable = |problem: &str| SkillError::content(&skill.uri, &format!("its front matter: {problem}"));
     let head = find(text).map_err(unreadable)?;
     let found = read(head).map_err(|problem| unreadable(&problem))?;
@@ -199,7 +199,7 @@ fn number(text: &str) -> Option<Number> {
 #[cfg(test)]
 mod tests {
     use serde_json::json;
-    use wharf_wire::{Raw, View};
+    use wharf_wire::{RawJson, View};
 
     use super::*;
 
@@ -297,7 +297,7 @@ mod tests {
     fn the_first_difference_is_told() {
         let entry = |frontmatter: Value| {
             let entry = json!({ "uri": "skill://a/SKILL.md", "frontmatter": frontmatter, "resources": "dynamic" });
-            Skill::view(Raw::of(&entry).unwrap(), &Bounds::default()).unwrap()
+            Skill::view(RawJson::of(&entry).unwrap(), &JsonLimits::default()).unwrap()
         };
         let text = "---\nname: a\ndescription: d\nmetadata: {n: 1.0, tags: [x]}\n---\n";
         for (frontmatter, expected) in [
@@ -315,7 +315,7 @@ mod tests {
                 Some("license"),
             ),
         ] {
-            let found = match compare(&entry(frontmatter.clone()), text, &Bounds::default()) {
+            let found = match compare(&entry(frontmatter.clone()), text, &JsonLimits::default()) {
                 Ok(()) => None,
                 Err(SkillError::Mismatch(mismatch)) => Some(mismatch.what),
                 Err(other) => panic!("{other}"),

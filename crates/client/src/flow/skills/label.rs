@@ -53,7 +53,7 @@ fn numbered(taken: &mut HashSet<String>, label: String) -> String {
 
 #[cfg(test)]
 mod tests {
-    use wharf_wire::{Bounds, Raw, View};
+    use wharf_wire::{JsonLimits, RawJson, View};
 
     use super::*;
 
@@ -64,7 +64,7 @@ mod tests {
             "frontmatter": { "name": name, "description": "d" },
             "resources": "dynamic",
         });
-        Skill::view(Raw::of(&entry).unwrap(), &Bounds::default()).unwrap()
+        Skill::view(RawJson::of(&entry).unwrap(), &JsonLimits::default()).unwrap()
     }
 
     #[test]

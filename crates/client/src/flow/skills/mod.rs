@@ -12,7 +12,7 @@ mod label;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use wharf_spec::Untrusted;
-use wharf_wire::{Raw, Skill, SkillFile, SkillFiles, View, members};
+use wharf_wire::{RawJson, Skill, SkillFile, SkillFiles, View, members};
 
 pub use content::SkillContent;
 pub use error::{Mismatch, SkillError};
@@ -61,7 +61,7 @@ impl Connection {
     /// Returns the current entry of one skill by the URI of its `SKILL.md`, listed or not.
     pub async fn skill(&self, uri: &str) -> Result<Skill, CallError> {
         self.gate("skills/list")?;
-        let params = Raw::of(&serde_json::json!({ "uri": uri }));
+        let params = RawJson::of(&serde_json::json!({ "uri": uri }));
         let params = params.map_err(|error| CallError::Invalid(error.to_string()))?;
         let answer = self.request("skills/get", Some(&params), CallOptions::default()).await?;
         let skill = self.entry(answer)?;
@@ -105,8 +105,8 @@ impl Connection {
         }
         let file = resolve(&skill.entry, path).ok_or_else(|| SkillError::unlisted(path))?;
         let (uri, promise) = match &file {
-            Resolved::Listed(file) => (file.uri.as_str(), Some(*file)),
-            Resolved::Dynamic(uri) => (uri.as_str(), None),
+            ResolvedFile::Listed(file) => (file.uri.as_str(), Some(*file)),
+            ResolvedFile::Dynamic(uri) => (uri.as_str(), None),
         };
         let room = promise.map_or_else(|| BYTES - skill.read.load(Ordering::Relaxed).min(BYTES), |file| file.size);
         let answer = self.read_resource(uri, CallOptions::default()).await?;
@@ -130,18 +130,18 @@ impl Connection {
 }
 
 /// The file for a path.
-enum Resolved<'a> {
+enum ResolvedFile<'a> {
     Listed(&'a SkillFile),
     /// A URI without a listed size or digest.
     Dynamic(String),
 }
 
-fn resolve<'a>(skill: &'a Skill, path: &str) -> Option<Resolved<'a>> {
+fn resolve<'a>(skill: &'a Skill, path: &str) -> Option<ResolvedFile<'a>> {
     match &skill.files {
-        SkillFiles::Listed(files) => files.iter().find(|file| file.path == path).map(Resolved::Listed),
+        SkillFiles::Listed(files) => files.iter().find(|file| file.path == path).map(ResolvedFile::Listed),
         SkillFiles::Dynamic => {
             let uri = format!("{}{path}", skill.directory());
-            skill.path_of(&uri).map(|_| Resolved::Dynamic(uri))
+            skill.path_of(&uri).map(|_| ResolvedFile::Dynamic(uri))
         }
     }
 }

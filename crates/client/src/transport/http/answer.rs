@@ -8,7 +8,7 @@ use wharf_spec::Untrusted;
 use wharf_wire::scan;
 
 use super::order::{EVENTS, JSON};
-use crate::budget::{BudgetExceeded, COUNTED_FROM, Charge, ServerBudget, charged};
+use crate::budget::{BudgetCharge, BudgetExceeded, COUNTED_FROM, ServerBudget, charged};
 use crate::error::CallError;
 use crate::limits::Limits;
 
@@ -48,7 +48,7 @@ pub(super) struct Events {
     body: Body,
     parser: SseParser,
     /// Charge for the event being read, if it is large.
-    charge: Charge,
+    charge: BudgetCharge,
     budget: ServerBudget,
     turn: Turn,
 }
@@ -176,14 +176,14 @@ pub(super) async fn first_answer(
 }
 
 /// The reason a body could not be collected.
-pub(super) enum NotCollected {
+pub(super) enum CollectError {
     /// The body was interrupted; a description.
     Broken(String),
     /// The body exceeds the size limit or the memory budget.
     Refused(CallError),
 }
 
-impl From<BodyError> for NotCollected {
+impl From<BodyError> for CollectError {
     fn from(error: BodyError) -> Self {
         match error {
             BodyError::TooLarge { limit } => Self::Refused(CallError::TooLarge { limit }),
@@ -192,7 +192,7 @@ impl From<BodyError> for NotCollected {
     }
 }
 
-impl From<BudgetExceeded> for NotCollected {
+impl From<BudgetExceeded> for CollectError {
     fn from(exceeded: BudgetExceeded) -> Self {
         Self::Refused(CallError::Discarded(exceeded))
     }
@@ -200,7 +200,7 @@ impl From<BudgetExceeded> for NotCollected {
 
 /// Collects a body, charged to the budget while it arrives and for as long as it is held. A body in a single chunk is
 /// not copied.
-pub(super) async fn collect(body: &mut Body, limits: &Limits, budget: &ServerBudget) -> Result<Bytes, NotCollected> {
+pub(super) async fn collect(body: &mut Body, limits: &Limits, budget: &ServerBudget) -> Result<Bytes, CollectError> {
     let limit = limits.message;
     let Some(first) = body.chunk().await? else { return Ok(Bytes::new()) };
     let Some(mut chunk) = body.chunk().await? else {

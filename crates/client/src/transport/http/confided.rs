@@ -5,12 +5,12 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use url::Url;
 use wharf_net::{
-    Authorizer, Carried, Credentials, HeaderMap, Method, NotAuthorized, Pending, Refusal, StatusCode, header,
+    Authorizer, Carried, HeaderMap, Method, NotAuthorized, Pending, Refusal, RequestCredentials, StatusCode, header,
 };
 use wharf_spec::Redactor;
 
 /// An authorizer whose tokens are registered with a redactor before they are sent.
-pub(super) struct Confided {
+pub(super) struct RedactingAuthorizer {
     authorizer: Arc<dyn Authorizer>,
     secrets: Arc<Secrets>,
 }
@@ -21,23 +21,23 @@ struct Secrets {
     told: AtomicU64,
 }
 
-impl Confided {
+impl RedactingAuthorizer {
     pub fn new(authorizer: Arc<dyn Authorizer>, redactor: Arc<Redactor>) -> Arc<Self> {
         Arc::new(Self { authorizer, secrets: Arc::new(Secrets { redactor, told: AtomicU64::new(0) }) })
     }
 }
 
-impl Authorizer for Confided {
-    fn credentials(&self, method: &Method, url: &Url) -> Credentials {
+impl Authorizer for RedactingAuthorizer {
+    fn credentials(&self, method: &Method, url: &Url) -> RequestCredentials {
         match self.authorizer.credentials(method, url) {
-            Credentials::None => Credentials::None,
-            Credentials::Ready(carried) => {
+            RequestCredentials::None => RequestCredentials::None,
+            RequestCredentials::Ready(carried) => {
                 self.secrets.tell(&carried);
-                Credentials::Ready(carried)
+                RequestCredentials::Ready(carried)
             }
-            Credentials::Later(pending) => {
+            RequestCredentials::Later(pending) => {
                 let secrets = self.secrets.clone();
-                Credentials::Later(Box::pin(async move {
+                RequestCredentials::Later(Box::pin(async move {
                     let carried = pending.await?;
                     carried.iter().for_each(|carried| secrets.tell(carried));
                     Ok(carried)

@@ -5,22 +5,22 @@ use std::task::Waker;
 use std::time::{Duration, SystemTime};
 
 use bytes::Bytes;
-use wharf_net::{Body, Method, NotAuthorized, Redirects, Request, Response, SendError, StatusCode};
+use wharf_net::{Body, Method, NotAuthorized, RedirectPolicy, Request, Response, SendError, StatusCode};
 use wharf_spec::Untrusted;
 use wharf_wire::{Era, RpcError, View, code, scan};
 
 use super::Form;
-use super::answer::{EXCERPT, Events, Kind, NotCollected, Piece, collect, excerpt, finish, message_of};
-use super::link::{HttpLink, Queued};
+use super::answer::{CollectError, EXCERPT, Events, Kind, Piece, collect, excerpt, finish, message_of};
+use super::link::{HttpLink, QueuedBytes};
 use super::order::{LAST_EVENT, Order, SESSION};
 use super::past::Past;
 use super::session::Place;
 use super::status::{Meaning, challenge, meaning, retry_after, spread};
-use super::tasks::Departure;
+use super::tasks::SentFlag;
 use super::trouble;
 use crate::engine::{Channel, Engine, Heard, Left, Nonsense};
 use crate::era::supported_by;
-use crate::error::{CallError, Gone, GoneCause};
+use crate::error::{CallError, DisconnectCause, Gone};
 
 /// Maximum retries if the server asks to retry later.
 const MOST_TRIES: u32 = 5;
@@ -40,8 +40,8 @@ pub(super) struct Exchange {
     pub link: Arc<HttpLink>,
     pub engine: Arc<Engine>,
     pub order: Order,
-    pub departure: Departure,
-    pub queued: Option<Queued>,
+    pub departure: SentFlag,
+    pub queued: Option<QueuedBytes>,
 }
 
 /// The next step after an attempt.
@@ -127,8 +127,8 @@ impl Exchange {
             Kind::Json => match collect(&mut response.body, &self.link.limits, &self.link.budget).await {
                 Ok(body) if body.trim_ascii().is_empty() => self.no_answer(response.status, ""),
                 Ok(body) => self.conclude(body, Channel::Body).await,
-                Err(NotCollected::Refused(error)) => self.fail(error),
-                Err(NotCollected::Broken(what)) => self.lose(trouble::cut(&what), Left::Perhaps),
+                Err(CollectError::Refused(error)) => self.fail(error),
+                Err(CollectError::Broken(what)) => self.lose(trouble::cut(&what), Left::Perhaps),
             },
             Kind::Other => {
                 let shown = excerpt(&mut response.body).await;
@@ -363,17 +363,17 @@ impl Exchange {
     }
 
     /// Delivers a message; a large one on the low-priority thread. The returned value wakes the callers when dropped.
-    async fn deliver(&self, message: Bytes, channel: Channel) -> (Result<Heard, Nonsense>, Woken) {
+    async fn deliver(&self, message: Bytes, channel: Channel) -> (Result<Heard, Nonsense>, WakeOnDrop) {
         let (engine, id) = (Arc::clone(&self.engine), self.order.id);
         let delivered = self.link.budget.work(message.len(), move || {
-            let mut wakers = Woken::default();
+            let mut wakers = WakeOnDrop::default();
             (engine.deliver_for(id, &message, channel, &mut wakers.0), wakers)
         });
-        delivered.await.unwrap_or((Ok(Heard::Other), Woken::default()))
+        delivered.await.unwrap_or((Ok(Heard::Other), WakeOnDrop::default()))
     }
 
     fn nonsense(&self, Nonsense(what): Nonsense) -> Next {
-        self.engine.lose(Gone::because(GoneCause::NotMcp(what)));
+        self.engine.lose(Gone::because(DisconnectCause::NotMcp(what)));
         Next::Done
     }
 
@@ -409,9 +409,9 @@ impl Drop for Exchange {
 
 /// Wakers of calls with an outcome, woken on drop. An exchange that is aborted in between must still wake them.
 #[derive(Default)]
-struct Woken(Vec<Waker>);
+struct WakeOnDrop(Vec<Waker>);
 
-impl Drop for Woken {
+impl Drop for WakeOnDrop {
     fn drop(&mut self) {
         self.0.drain(..).for_each(Waker::wake);
     }
@@ -451,6 +451,6 @@ impl HttpLink {
             headers.insert(LAST_EVENT, last);
         }
         let url = place.url.clone();
-        Request { method: Method::GET, url, headers, body: Bytes::new(), redirects: Redirects::SameOrigin }
+        Request { method: Method::GET, url, headers, body: Bytes::new(), redirects: RedirectPolicy::SameOrigin }
     }
 }

@@ -17,9 +17,9 @@ use super::session::Session;
 use super::tasks::Tasks;
 use super::{Form, Remote};
 use crate::budget::ServerBudget;
-use crate::engine::{Dialect, Engine, Label, Link, Message, NotTaken, Ticket};
+use crate::engine::{Dialect, Engine, Link, Message, NotTaken, RequestLabel, Ticket};
 use crate::era::{DISCOVER, INITIALIZE, INITIALIZED};
-use crate::error::{Gone, GoneCause};
+use crate::error::{DisconnectCause, Gone};
 use crate::limits::Limits;
 use crate::transport::{Opening, keep_time};
 
@@ -126,7 +126,7 @@ impl HttpLink {
         self.dialect.revision().is_none_or(|revision| revision.era() == Era::Stateless)
     }
 
-    fn ask(&self, label: Label<'_>, body: Bytes, queued: Queued) -> Result<Ticket, NotTaken> {
+    fn ask(&self, label: RequestLabel<'_>, body: Bytes, queued: QueuedBytes) -> Result<Ticket, NotTaken> {
         let Some(engine) = self.engine() else { return Err(NotTaken::Closed) };
         if label.method == INITIALIZE {
             self.session.remember(body.clone());
@@ -137,7 +137,7 @@ impl HttpLink {
         Ok(Ticket(label.id))
     }
 
-    fn mention(&self, body: Bytes, queued: Queued) -> Ticket {
+    fn mention(&self, body: Bytes, queued: QueuedBytes) -> Ticket {
         if &body[..] == INITIALIZED.as_bytes() {
             // From here on: later requests must not overtake it.
             self.session.hold();
@@ -161,7 +161,7 @@ impl Link for HttpLink {
         let link = self.me.upgrade().filter(|_| !self.is_refusing());
         let Some(link) = link else { return Err(NotTaken::Closed) };
         let body = gathered(&message);
-        let queued = Queued::enter(&link, body.len())?;
+        let queued = QueuedBytes::enter(&link, body.len())?;
         match message.request {
             Some(label) => self.ask(label, body, queued),
             None => Ok(self.mention(body, queued)),
@@ -188,17 +188,17 @@ struct Clock(Arc<Engine>);
 
 impl Drop for Clock {
     fn drop(&mut self) {
-        self.0.lose(Gone::because(GoneCause::Closed));
+        self.0.lose(Gone::because(DisconnectCause::Closed));
     }
 }
 
 /// Bytes that wait to be sent.
-pub(super) struct Queued {
+pub(super) struct QueuedBytes {
     link: Arc<HttpLink>,
     bytes: usize,
 }
 
-impl Queued {
+impl QueuedBytes {
     fn enter(link: &Arc<HttpLink>, bytes: usize) -> Result<Self, NotTaken> {
         let before = link.queued.fetch_add(bytes, Ordering::AcqRel);
         let entered = Self { link: link.clone(), bytes };
@@ -206,7 +206,7 @@ impl Queued {
     }
 }
 
-impl Drop for Queued {
+impl Drop for QueuedBytes {
     fn drop(&mut self) {
         self.link.queued.fetch_sub(self.bytes, Ordering::AcqRel);
     }

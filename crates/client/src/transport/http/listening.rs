@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use tokio::time::Instant;
-use wharf_net::{NotAuthorized, Remedy, SendError, StatusCode};
+use wharf_net::{AuthRecovery, NotAuthorized, SendError, StatusCode};
 
 use super::Form;
 use super::answer::{Events, Kind, Piece, message_of};
@@ -13,7 +13,7 @@ use super::past::LONGEST_NAME;
 use super::session::Place;
 use super::trouble;
 use crate::engine::Engine;
-use crate::error::{Gone, GoneCause};
+use crate::error::{DisconnectCause, Gone};
 
 /// A stream that ends sooner is not reopened at once.
 const SHORT_LIVED: Duration = Duration::from_secs(5);
@@ -111,8 +111,8 @@ impl Listening {
     /// the stream, and a transient failure is retried.
     fn not_authorized(&self, why: NotAuthorized) -> Ended {
         match &why.remedy {
-            Remedy::Waiting => Ended::Failed,
-            Remedy::Login => {
+            AuthRecovery::Waiting => Ended::Failed,
+            AuthRecovery::Login => {
                 self.engine.lose(trouble::not_authorized(why));
                 Ended::ForGood
             }
@@ -128,7 +128,7 @@ impl Listening {
                     let Some(message) = message_of(event) else { continue };
                     spoke = true;
                     if let Err(nonsense) = self.engine.deliver_in_turn(message).await {
-                        self.engine.lose(Gone::because(GoneCause::NotMcp(nonsense.0)));
+                        self.engine.lose(Gone::because(DisconnectCause::NotMcp(nonsense.0)));
                         return Ended::ForGood;
                     }
                 }

@@ -23,13 +23,13 @@ use std::sync::Arc;
 use wharf_net::{Net, NetOptions, Reach};
 use wharf_spec::{HttpSpec, Redactor};
 
-use super::{Hold, Mirroring, Open, Opening, Start, Transport};
+use super::{HeaderMirroring, Hold, Open, Opening, Start, Transport};
 use crate::engine::Engine;
-use crate::error::{ConnectCause, Gone, GoneCause};
+use crate::error::{ConnectCause, DisconnectCause, Gone};
 use crate::options::ConnectOptions;
 use crate::services::Pending;
 
-use confided::Confided;
+use confided::RedactingAuthorizer;
 use link::HttpLink;
 use order::Headers;
 use session::Place;
@@ -74,7 +74,7 @@ impl Remote {
         let mut net = Net::open(&options).await.map_err(ConnectCause::Net)?;
         // Configured credentials take precedence over the authorizer.
         if let Some(authorizer) = with.authorizer.as_ref().filter(|_| !headers.say_who_asks()) {
-            net = net.authorized_by(Confided::new(authorizer.clone(), redactor.clone()), &spec.url);
+            net = net.authorized_by(RedactingAuthorizer::new(authorizer.clone(), redactor.clone()), &spec.url);
         }
         Ok(Self { spec, headers, net, form })
     }
@@ -113,11 +113,11 @@ impl Remote {
         let (transport, mirroring) = match form {
             Form::Streamable => {
                 link.session.join(Place::new(home));
-                (Transport::StreamableHttp, if mirror { Mirroring::Repeat } else { Mirroring::Withhold })
+                (Transport::StreamableHttp, if mirror { HeaderMirroring::Repeat } else { HeaderMirroring::Withhold })
             }
             Form::Sse => {
                 sse::open(&link).await?;
-                (Transport::HttpSse, Mirroring::Unknown)
+                (Transport::HttpSse, HeaderMirroring::Unknown)
             }
         };
         let mut open = Open::new(engine, transport, held);
@@ -141,7 +141,7 @@ impl Hold for Held {
 
     fn close(&self) -> Pending<()> {
         self.link.refuse();
-        self.engine.lose(Gone::because(GoneCause::Closed));
+        self.engine.lose(Gone::because(DisconnectCause::Closed));
         let link = self.link.clone();
         let leaving = self.link.runtime().spawn(async move { link.leave().await });
         Box::pin(async move { drop(leaving.await) })
@@ -152,6 +152,6 @@ impl Drop for Held {
     fn drop(&mut self) {
         self.link.refuse();
         self.link.tasks.abort_all();
-        self.engine.lose(Gone::because(GoneCause::Closed));
+        self.engine.lose(Gone::because(DisconnectCause::Closed));
     }
 }

@@ -8,7 +8,7 @@ use wharf_spec::Secret;
 use wharf_wire::{Era, Revision, header_text};
 
 use super::link::HttpLink;
-use crate::engine::{Effect, Label};
+use crate::engine::{Effect, RequestLabel};
 use crate::era::INITIALIZE;
 
 pub(super) const SESSION: HeaderName = HeaderName::from_static("mcp-session-id");
@@ -152,7 +152,7 @@ pub(super) struct Order {
 
 impl Order {
     /// Creates a request that gets a response.
-    pub fn request(link: &HttpLink, label: Label<'_>, body: Bytes) -> Self {
+    pub fn request(link: &HttpLink, label: RequestLabel<'_>, body: Bytes) -> Self {
         let (era, revision) = link.era_of(label.method);
         let mut headers = link.headers.posting();
         name_revision(&mut headers, revision);
@@ -186,7 +186,7 @@ impl Order {
 }
 
 /// Repeats the target of the request in headers (2026-07-28, basic/transports), verbatim or in Base64.
-fn describe(headers: &mut HeaderMap, label: &Label<'_>) {
+fn describe(headers: &mut HeaderMap, label: &RequestLabel<'_>) {
     insert(headers, METHOD, label.method);
     if let Some(name) = label.name {
         insert(headers, NAME, name);

@@ -11,8 +11,8 @@ use bytes::Bytes;
 use tokio::sync::watch;
 use tokio::time::Instant;
 use url::Url;
-use wharf_net::{HeaderValue, Method, Redirects, Request};
-use wharf_wire::{Era, Raw, scan};
+use wharf_net::{HeaderValue, Method, RedirectPolicy, Request};
+use wharf_wire::{Era, RawJson, scan};
 
 use super::Form;
 use super::answer;
@@ -257,7 +257,7 @@ impl HttpLink {
     /// Checks that the server still negotiates the same revision.
     pub fn check_introduction(&self, message: &Bytes) -> Result<(), Gone> {
         let result = scan(message).ok().and_then(|envelope| envelope.result.map(|result| result.copy(message)));
-        let judged = era::judge_initialize(result.unwrap_or_else(Raw::empty_object), &self.limits.bounds);
+        let judged = era::judge_initialize(result.unwrap_or_else(RawJson::empty_object), &self.limits.bounds);
         match judged {
             Ok((revision, _)) if Some(revision) == self.dialect.revision() => Ok(()),
             Ok(_) => Err(trouble::changed()),
@@ -274,8 +274,10 @@ impl HttpLink {
         }
         let (url, body) = (place.url.clone(), order.body.clone());
         let shown = tracing::enabled!(tracing::Level::DEBUG).then(|| (format!("{headers:?}"), Instant::now()));
-        let sent =
-            self.net.send(Request { method: Method::POST, url, headers, body, redirects: Redirects::SameOrigin }).await;
+        let sent = self
+            .net
+            .send(Request { method: Method::POST, url, headers, body, redirects: RedirectPolicy::SameOrigin })
+            .await;
         if let Some((headers, began)) = shown {
             self.tell_posted(&headers, began, &sent);
         }
@@ -348,7 +350,7 @@ impl HttpLink {
         let mut headers = self.headers.leaving(self.dialect.revision());
         headers.insert(SESSION, id);
         let request =
-            Request { method: Method::DELETE, url, headers, body: Bytes::new(), redirects: Redirects::SameOrigin };
+            Request { method: Method::DELETE, url, headers, body: Bytes::new(), redirects: RedirectPolicy::SameOrigin };
         // The status does not matter: servers without sessions return 405. If the connection was closed meanwhile, a
         // new one is used.
         if self.net.send(request.clone()).await.is_err() {

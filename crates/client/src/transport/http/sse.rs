@@ -17,7 +17,7 @@ use super::order::Order;
 use super::session::Place;
 use super::trouble;
 use crate::engine::Engine;
-use crate::error::{ConnectCause, Gone, GoneCause};
+use crate::error::{ConnectCause, DisconnectCause, Gone};
 
 /// Maximum attempts to reopen the stream.
 const MOST_ATTEMPTS: u32 = 6;
@@ -124,7 +124,7 @@ impl HttpLink {
         self.tasks.upkeep(async move {
             let gone = read(events, &engine).await;
             let Some(place) = link.session.current() else { return };
-            if matches!(gone.cause, GoneCause::NotMcp(_)) {
+            if matches!(gone.cause, DisconnectCause::NotMcp(_)) {
                 return engine.lose(gone);
             }
             if link.session.leave(&place) {
@@ -203,7 +203,7 @@ async fn read(mut events: Events, engine: &Arc<Engine>) -> Gone {
             Piece::Event(event) => {
                 let Some(message) = message_of(event) else { continue };
                 if let Err(nonsense) = engine.deliver_in_turn(message).await {
-                    return Gone::because(GoneCause::NotMcp(nonsense.0));
+                    return Gone::because(DisconnectCause::NotMcp(nonsense.0));
                 }
             }
             Piece::End(what) => return trouble::cut(&what),

@@ -52,9 +52,9 @@ impl Task {
 
 /// Flag that records if any byte of a call's request may have been sent.
 #[derive(Clone, Default)]
-pub(super) struct Departure(Arc<AtomicBool>);
+pub(super) struct SentFlag(Arc<AtomicBool>);
 
-impl Departure {
+impl SentFlag {
     /// Records that bytes may have been sent.
     pub fn note(&self) {
         self.0.store(true, Ordering::Release);
@@ -76,8 +76,8 @@ impl Tasks {
     }
 
     /// Starts the task of a call and passes it the flag that records the sending.
-    pub fn call<F: Future<Output = ()> + Send + 'static>(&self, id: u64, work: impl FnOnce(Departure) -> F) {
-        let departure = Departure::default();
+    pub fn call<F: Future<Output = ()> + Send + 'static>(&self, id: u64, work: impl FnOnce(SentFlag) -> F) {
+        let departure = SentFlag::default();
         let left = departure.0.clone();
         self.begin(|_| Errand::Call(id), left, work(departure));
     }

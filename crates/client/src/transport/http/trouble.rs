@@ -2,9 +2,9 @@
 
 use std::time::Duration;
 
-use wharf_net::{NotAuthorized, Remedy, Response, SendError, StatusCode};
+use wharf_net::{AuthRecovery, NotAuthorized, Response, SendError, StatusCode};
 
-use crate::error::{ConnectCause, Gone, GoneCause};
+use crate::error::{ConnectCause, DisconnectCause, Gone};
 
 /// Creates the error for a request without a response.
 pub(super) fn unsent(error: &SendError) -> Gone {
@@ -13,32 +13,32 @@ pub(super) fn unsent(error: &SendError) -> Gone {
     }
     let what = error.to_string();
     Gone::because(if error.never_left() {
-        GoneCause::Unreachable { what, passing: error.may_pass() }
+        DisconnectCause::Unreachable { what, passing: error.may_pass() }
     } else {
-        GoneCause::Cut(what)
+        DisconnectCause::Cut(what)
     })
 }
 
 /// Creates the error for a response or stream that was interrupted.
 pub(super) fn cut(what: &str) -> Gone {
-    Gone::because(GoneCause::Cut(what.to_owned()))
+    Gone::because(DisconnectCause::Cut(what.to_owned()))
 }
 
 /// Creates the error for a status that leaves the outcome of the call unknown.
 pub(super) fn status(status: StatusCode, excerpt: &str) -> Gone {
     let hint = (!excerpt.is_empty()).then(|| format!("it said: {excerpt}"));
-    Gone { hint, ..Gone::because(GoneCause::Status(status.as_u16())) }
+    Gone { hint, ..Gone::because(DisconnectCause::Status(status.as_u16())) }
 }
 
 /// Creates the error for rejected or unavailable credentials.
 pub(super) fn not_authorized(why: NotAuthorized) -> Gone {
-    Gone::because(GoneCause::NotAuthorized(why))
+    Gone::because(DisconnectCause::NotAuthorized(why))
 }
 
 /// Creates the error for a server that newly requires a login.
 pub(super) fn logged_out(cause: &ConnectCause) -> Gone {
     let known = cause.not_authorized().cloned();
-    not_authorized(known.unwrap_or_else(|| NotAuthorized { remedy: Remedy::Login, reason: cause.to_string() }))
+    not_authorized(known.unwrap_or_else(|| NotAuthorized { remedy: AuthRecovery::Login, reason: cause.to_string() }))
 }
 
 /// Creates the error for an error response to `initialize`.
@@ -47,7 +47,7 @@ pub(super) fn turned_away(response: &Response) -> Gone {
         (Some(why), _) => not_authorized(why.clone()),
         (None, StatusCode::UNAUTHORIZED) => {
             let reason = "it answered HTTP 401 to what it took before".to_owned();
-            not_authorized(NotAuthorized { remedy: Remedy::Login, reason })
+            not_authorized(NotAuthorized { remedy: AuthRecovery::Login, reason })
         }
         (None, other) => status(other, ""),
     }
@@ -55,12 +55,12 @@ pub(super) fn turned_away(response: &Response) -> Gone {
 
 /// Creates the error for an expired session.
 pub(super) fn expired() -> Gone {
-    Gone::because(GoneCause::SessionExpired)
+    Gone::because(DisconnectCause::SessionExpired)
 }
 
 /// Creates the error for a server that no longer speaks the negotiated revision.
 pub(super) fn changed() -> Gone {
-    Gone::because(GoneCause::Changed)
+    Gone::because(DisconnectCause::Changed)
 }
 
 /// Creates the error for a response that did not arrive in time.

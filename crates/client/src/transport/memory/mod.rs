@@ -16,14 +16,14 @@ use tokio::task::AbortHandle;
 
 use super::{Hold, Open, Opening, Start, Transport};
 use crate::engine::Engine;
-use crate::error::{ConnectCause, Gone, GoneCause};
+use crate::error::{ConnectCause, DisconnectCause, Gone};
 use crate::limits::Limits;
 use crate::services::Pending;
 
 pub use link::Incoming;
 use link::{MemoryLink, State};
-use workers::Caught;
-pub use workers::{Panicked, Workers, WorkersHealth};
+use workers::CatchPanic;
+pub use workers::{HandlerPanic, Workers, WorkersHealth};
 
 /// An in-process server.
 pub trait LocalServer: Send + 'static {
@@ -138,13 +138,13 @@ async fn run(
     workers: Workers,
     done: watch::Sender<bool>,
 ) {
-    let mut serving = Caught(Box::pin(serving));
+    let mut serving = CatchPanic(Box::pin(serving));
     let stopped = tokio::select! {
         outcome = &mut serving => Some(outcome),
         () = keep_time(&engine, &link) => None,
     };
     // A server that ends because the client disconnected has not stopped by itself.
-    let cause = if link.is_open() { GoneCause::Stopped } else { GoneCause::Closed };
+    let cause = if link.is_open() { DisconnectCause::Stopped } else { DisconnectCause::Closed };
     match stopped {
         Some(Err(panicked)) => tracing::warn!(%panicked, "a server in this process failed"),
         Some(Ok(())) => {}

@@ -43,9 +43,9 @@ struct Shared {
     server: String,
     /// The host's runtime, which runs the watcher.
     host: Handle,
-    current: Mutex<Option<Worker>>,
+    current: Mutex<Option<WorkerThread>>,
     /// Task that every thread runs in addition to its jobs.
-    resident: Mutex<Option<Resident>>,
+    resident: Mutex<Option<ResidentTask>>,
     /// Signalled when there is no thread and no new one can be started.
     exhausted: Notify,
     /// Maximum time a thread may be unresponsive while there is work.
@@ -59,10 +59,10 @@ struct Shared {
     closed: watch::Sender<bool>,
 }
 
-type Resident = Arc<dyn Fn() -> Pending<()> + Send + Sync>;
+type ResidentTask = Arc<dyn Fn() -> Pending<()> + Send + Sync>;
 
 /// A thread and its runtime.
-struct Worker {
+struct WorkerThread {
     handle: Handle,
     load: Arc<Load>,
     stop: watch::Sender<bool>,
@@ -91,9 +91,9 @@ pub struct WorkersHealth {
 
 /// A panic of a handler, with its message.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Panicked(pub String);
+pub struct HandlerPanic(pub String);
 
-impl fmt::Display for Panicked {
+impl fmt::Display for HandlerPanic {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "it panicked: {}", self.0)
     }
@@ -128,7 +128,7 @@ impl Workers {
         let job = Job::begin(&self.shared, Some(load));
         let task = handle.spawn(DEPTH.scope(depth + 1, async move {
             let _job = job;
-            let _ = Caught(Box::pin(work)).await;
+            let _ = CatchPanic(Box::pin(work)).await;
         }));
         self.watch();
         Some(task.abort_handle())
@@ -157,13 +157,13 @@ impl Workers {
     pub fn caught<T>(
         &self,
         work: impl Future<Output = T> + Send + 'static,
-    ) -> impl Future<Output = Result<T, Panicked>> + Send + 'static
+    ) -> impl Future<Output = Result<T, HandlerPanic>> + Send + 'static
     where
         T: Send + 'static,
     {
         let shared = Arc::clone(&self.shared);
         async move {
-            let outcome = Caught(Box::pin(work)).await;
+            let outcome = CatchPanic(Box::pin(work)).await;
             if outcome.is_err() {
                 shared.panics.fetch_add(1, Ordering::Relaxed);
                 tracing::warn!(server = %shared.server, "a handler panicked");
@@ -191,7 +191,7 @@ impl Workers {
     pub(super) async fn stop(&self) {
         self.shared.closed.send_replace(true);
         let worker = self.shared.current().take();
-        let Some(Worker { handle, stop, mut ended, .. }) = worker else { return };
+        let Some(WorkerThread { handle, stop, mut ended, .. }) = worker else { return };
         self.shared.note_leaks(&handle);
         drop((handle, stop));
         let _ = tokio::time::timeout(self.shared.grace, ended.wait_for(|ended| *ended)).await;
@@ -243,7 +243,7 @@ async fn look_after(weak: Weak<Shared>, stall: Duration) {
 }
 
 impl Shared {
-    fn current(&self) -> MutexGuard<'_, Option<Worker>> {
+    fn current(&self) -> MutexGuard<'_, Option<WorkerThread>> {
         self.current.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -259,14 +259,14 @@ impl Shared {
         self.current().as_ref().map(|worker| worker.handle.clone())
     }
 
-    fn resident(&self) -> MutexGuard<'_, Option<Resident>> {
+    fn resident(&self) -> MutexGuard<'_, Option<ResidentTask>> {
         self.resident.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Starts another thread, unless too many have been set aside.
-    fn another(self: &Arc<Self>) -> Option<Worker> {
+    fn another(self: &Arc<Self>) -> Option<WorkerThread> {
         let hopeless = self.set_aside.load(Ordering::Relaxed) > MOST_SET_ASIDE;
-        if hopeless || self.is_closed() { None } else { Worker::start(self) }
+        if hopeless || self.is_closed() { None } else { WorkerThread::start(self) }
     }
 
     /// Sets a blocked thread aside, if it is still the current one.
@@ -295,7 +295,7 @@ impl Shared {
     }
 }
 
-impl Worker {
+impl WorkerThread {
     fn start(shared: &Arc<Shared>) -> Option<Self> {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().ok()?;
         let handle = runtime.handle().clone();
@@ -370,15 +370,15 @@ impl Drop for Job {
 }
 
 /// A future that catches panics.
-pub(super) struct Caught<F>(pub Pin<Box<F>>);
+pub(super) struct CatchPanic<F>(pub Pin<Box<F>>);
 
-impl<F: Future> Future for Caught<F> {
-    type Output = Result<F::Output, Panicked>;
+impl<F: Future> Future for CatchPanic<F> {
+    type Output = Result<F::Output, HandlerPanic>;
 
     fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Self::Output> {
         match std::panic::catch_unwind(AssertUnwindSafe(|| self.0.as_mut().poll(context))) {
             Ok(poll) => poll.map(Ok),
-            Err(payload) => Poll::Ready(Err(Panicked(words(&*payload)))),
+            Err(payload) => Poll::Ready(Err(HandlerPanic(words(&*payload)))),
         }
     }
 }

@@ -16,11 +16,11 @@ use tokio::sync::watch;
 use tokio::time::{Instant, Sleep};
 use wharf_wire::Scanner;
 
-use super::frames::{Excess, Frame, Frames};
+use super::frames::{Frame, LineExcess, LineSplitter};
 use super::link::{LinkState, StdioLink};
-use super::stderr::{Ring, StderrReader};
+use super::stderr::{StderrBuffer, StderrReader};
 use crate::engine::{Engine, Nonsense};
-use crate::error::{Gone, GoneCause};
+use crate::error::{DisconnectCause, Gone};
 use crate::limits::Limits;
 use crate::services::Pending;
 use wharf_guard::{Exit, Process, watched};
@@ -37,12 +37,12 @@ pub(super) struct Driver {
     engine: Arc<Engine>,
     link: Arc<StdioLink>,
     stdout: AsyncFd<OwnedFd>,
-    frames: Frames,
+    frames: LineSplitter,
     process: Process,
     exited: Option<Exit>,
     output_ended: bool,
     /// The cause of the shutdown, and the time until which input is still read.
-    ending: Option<(GoneCause, Instant)>,
+    ending: Option<(DisconnectCause, Instant)>,
     clock: Pin<Box<Sleep>>,
     /// Several responses arrived at once, so several calls are likely to follow.
     burst: bool,
@@ -62,7 +62,7 @@ impl Driver {
     ) -> io::Result<Self> {
         Ok(Self {
             stdout: watched(stdout, Interest::READABLE)?,
-            frames: Frames::new(&limits, engine.budget().clone()),
+            frames: LineSplitter::new(&limits, engine.budget().clone()),
             engine,
             link,
             process,
@@ -79,7 +79,7 @@ impl Driver {
 
     /// Drives the link to its end, then shuts the server down, and returns its exit status. Dropping the future ends
     /// the server at once.
-    pub async fn run(mut self, mut stderr: StderrReader, lines: Arc<Mutex<Ring>>) -> Exit {
+    pub async fn run(mut self, mut stderr: StderrReader, lines: Arc<Mutex<StderrBuffer>>) -> Exit {
         let cause = std::future::poll_fn(|context| self.poll(context)).await;
         if self.exited.is_some() {
             stderr.finish(self.limits.exit_wait).await;
@@ -88,7 +88,7 @@ impl Driver {
             let lines = lines.lock().unwrap_or_else(PoisonError::into_inner);
             (lines.tail(STDERR_SHOWN), lines.is_logged())
         };
-        let hint = if cause == GoneCause::Closed { None } else { self.engine.suspicion() };
+        let hint = if cause == DisconnectCause::Closed { None } else { self.engine.suspicion() };
         self.engine.lose(Gone { cause, exit: self.exited, stderr: shown, hint });
         let (mut exit, exit_wait) = (self.process.exit(), self.limits.exit_wait);
         self.stop().await;
@@ -126,22 +126,22 @@ impl Driver {
     }
 
     /// Ready when the link has ended.
-    fn poll(&mut self, context: &mut Context<'_>) -> Poll<GoneCause> {
+    fn poll(&mut self, context: &mut Context<'_>) -> Poll<DisconnectCause> {
         if let Poll::Ready(cause) = self.poll_read(context) {
             return Poll::Ready(cause);
         }
         let flushed = self.link.poll_flush(context, self.burst);
         match flushed.state {
-            LinkState::Closing => return Poll::Ready(GoneCause::Closed),
-            LinkState::Broken => self.end_soon(GoneCause::ClosedInput, self.limits.drain),
+            LinkState::Closing => return Poll::Ready(DisconnectCause::Closed),
+            LinkState::Broken => self.end_soon(DisconnectCause::ClosedInput, self.limits.drain),
             LinkState::Open => {}
         }
         if self.exited.is_none() && flushed.exited.is_some() {
             self.exited = flushed.exited;
-            self.end_soon(GoneCause::Exited, self.limits.drain);
+            self.end_soon(DisconnectCause::Exited, self.limits.drain);
         }
         if self.exited.is_some() && self.output_ended {
-            return Poll::Ready(GoneCause::Exited);
+            return Poll::Ready(DisconnectCause::Exited);
         }
         let stuck = flushed.stuck_since.map(|since| since + self.limits.write_stall);
         // The common case: no deadline has moved up and none has passed.
@@ -152,7 +152,7 @@ impl Driver {
     }
 
     /// Reads and delivers messages. All responses of one turn are delivered before any caller is woken.
-    fn poll_read(&mut self, context: &mut Context<'_>) -> Poll<GoneCause> {
+    fn poll_read(&mut self, context: &mut Context<'_>) -> Poll<DisconnectCause> {
         if self.output_ended {
             return Poll::Pending;
         }
@@ -186,7 +186,7 @@ impl Driver {
                     break;
                 }
                 Ok(_) => self.deliver(),
-                Err(error) => Poll::Ready(GoneCause::Unreadable(error.kind())),
+                Err(error) => Poll::Ready(DisconnectCause::Unreadable(error.kind())),
             };
         }
         if self.delivering.is_some() {
@@ -202,7 +202,7 @@ impl Driver {
 
     /// Ready when no large message is being processed and there is no pause; then with the result of
     /// [`Driver::deliver`] for the input that followed.
-    fn poll_delivered(&mut self, context: &mut Context<'_>) -> Poll<Poll<GoneCause>> {
+    fn poll_delivered(&mut self, context: &mut Context<'_>) -> Poll<Poll<DisconnectCause>> {
         let Some(delivering) = &mut self.delivering else { return Poll::Ready(Poll::Pending) };
         let delivered = ready!(delivering.as_mut().poll(context));
         self.delivering = None;
@@ -211,7 +211,7 @@ impl Driver {
                 scanner.into_iter().for_each(|scanner| self.frames.scanned(scanner));
                 self.deliver()
             }
-            Err(nonsense) => Poll::Ready(GoneCause::NotMcp(nonsense.0)),
+            Err(nonsense) => Poll::Ready(DisconnectCause::NotMcp(nonsense.0)),
         })
     }
 
@@ -247,9 +247,9 @@ impl Driver {
         }));
     }
 
-    fn deliver(&mut self) -> Poll<GoneCause> {
+    fn deliver(&mut self) -> Poll<DisconnectCause> {
         if self.frames.looks_like_utf16() {
-            return Poll::Ready(GoneCause::NotMcp("its output is UTF-16; MCP is UTF-8"));
+            return Poll::Ready(DisconnectCause::NotMcp("its output is UTF-16; MCP is UTF-8"));
         }
         let mut messages = 0usize;
         while let Some(frame) = self.frames.next() {
@@ -257,7 +257,7 @@ impl Driver {
             match frame {
                 Frame::Line(line) => {
                     if let Err(nonsense) = self.engine.deliver(line, &mut self.wakers) {
-                        return Poll::Ready(GoneCause::NotMcp(nonsense.0));
+                        return Poll::Ready(DisconnectCause::NotMcp(nonsense.0));
                     }
                 }
                 Frame::Large(message) => {
@@ -267,13 +267,13 @@ impl Driver {
                         Some(Box::pin(async move { engine.deliver_in_turn(message).await.map(|()| None) }));
                     return Poll::Pending;
                 }
-                Frame::Oversized(glimpse, Excess::Message) => {
+                Frame::Oversized(glimpse, LineExcess::Message) => {
                     self.engine.deliver_oversized(&glimpse, &mut self.wakers);
                 }
-                Frame::Oversized(glimpse, Excess::Budget(exceeded)) => {
+                Frame::Oversized(glimpse, LineExcess::Budget(exceeded)) => {
                     self.engine.deliver_discarded(&glimpse, exceeded, &mut self.wakers);
                 }
-                Frame::Endless => return Poll::Ready(GoneCause::EndlessLine),
+                Frame::Endless => return Poll::Ready(DisconnectCause::EndlessLine),
             }
             if messages.is_multiple_of(MESSAGES_PER_TURN) && self.engine.budget().pace().is_ahead() {
                 self.wait_for_turn();
@@ -296,20 +296,20 @@ impl Driver {
         if !self.frames.rest().is_empty() {
             self.engine.tally.warn(crate::counters::Count::Broken, "the output ended in the middle of a line");
         }
-        self.end_soon(GoneCause::ClosedOutput, self.limits.exit_wait);
+        self.end_soon(DisconnectCause::ClosedOutput, self.limits.exit_wait);
     }
 
-    fn end_soon(&mut self, cause: GoneCause, after: Duration) {
+    fn end_soon(&mut self, cause: DisconnectCause, after: Duration) {
         let until = Instant::now() + after;
         match &mut self.ending {
             // The exit explains all other symptoms.
-            Some((known, _)) if cause == GoneCause::Exited => *known = cause,
+            Some((known, _)) if cause == DisconnectCause::Exited => *known = cause,
             Some(_) => {}
             none => *none = Some((cause, until)),
         }
     }
 
-    fn poll_clock(&mut self, context: &mut Context<'_>, stuck: Option<Instant>) -> Poll<GoneCause> {
+    fn poll_clock(&mut self, context: &mut Context<'_>, stuck: Option<Instant>) -> Poll<DisconnectCause> {
         loop {
             let now = Instant::now();
             if let Some((cause, until)) = &self.ending
@@ -318,7 +318,7 @@ impl Driver {
                 return Poll::Ready(cause.clone());
             }
             if stuck.is_some_and(|stuck| now >= stuck) {
-                return Poll::Ready(GoneCause::StoppedReading(self.limits.write_stall));
+                return Poll::Ready(DisconnectCause::StoppedReading(self.limits.write_stall));
             }
             let calls = self.engine.next_due();
             if now >= calls {
@@ -353,7 +353,7 @@ pub(super) async fn exited(exit: &mut watch::Receiver<Option<Exit>>) -> Exit {
 }
 
 /// Reads and discards output, forever.
-async fn discard(stdout: &AsyncFd<OwnedFd>, frames: &mut Frames) {
+async fn discard(stdout: &AsyncFd<OwnedFd>, frames: &mut LineSplitter) {
     let buffer = frames.space();
     loop {
         let Ok(mut ready) = stdout.readable().await else { return std::future::pending().await };

@@ -2,9 +2,9 @@
 
 use bytes::Bytes;
 use memchr::memchr;
-use wharf_wire::{Glimpse, Scanner};
+use wharf_wire::{PartialEnvelope, Scanner};
 
-use crate::budget::{BudgetExceeded, Charge, LARGE, ServerBudget, charged};
+use crate::budget::{BudgetCharge, BudgetExceeded, LARGE, ServerBudget, charged};
 use crate::limits::Limits;
 
 /// Maximum bytes of one read, by the size of the pipe.
@@ -13,10 +13,10 @@ const READ: usize = 128 << 10;
 const USUAL: usize = 3 * READ;
 
 /// Splits input into lines.
-pub(super) struct Frames {
+pub(super) struct LineSplitter {
     buffer: Vec<u8>,
     /// Charge for the buffer beyond its usual size.
-    charge: Charge,
+    charge: BudgetCharge,
     budget: ServerBudget,
     /// Bytes of the buffer that hold input.
     filled: usize,
@@ -36,12 +36,12 @@ pub(super) struct Frames {
 struct Oversized {
     scanner: Scanner,
     length: usize,
-    excess: Excess,
+    excess: LineExcess,
 }
 
 /// The limit a line exceeds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Excess {
+pub(super) enum LineExcess {
     /// The maximum size of a message.
     Message,
     /// The memory budget.
@@ -56,12 +56,12 @@ pub(super) enum Frame<'a> {
     /// A large line, passed on together with its buffer.
     Large(Bytes),
     /// The end of a line over a limit; its id, if it was found.
-    Oversized(Glimpse, Excess),
+    Oversized(PartialEnvelope, LineExcess),
     /// A line that exceeds every limit and has not ended.
     Endless,
 }
 
-impl Frames {
+impl LineSplitter {
     pub fn new(limits: &Limits, budget: ServerBudget) -> Self {
         Self {
             buffer: vec![0; USUAL],
@@ -78,7 +78,7 @@ impl Frames {
         }
     }
 
-    /// Returns the buffer space to read into. Never empty, and never more than one read. Call when [`Frames::next`]
+    /// Returns the buffer space to read into. Never empty, and never more than one read. Call when [`LineSplitter::next`]
     /// returns `None`.
     pub fn space(&mut self) -> &mut [u8] {
         if self.taken == self.filled {
@@ -109,7 +109,7 @@ impl Frames {
                 self.buffer.resize(larger, 0);
             }
             Err(exceeded) => {
-                self.oversize(Excess::Budget(exceeded));
+                self.oversize(LineExcess::Budget(exceeded));
             }
         }
     }
@@ -124,8 +124,8 @@ impl Frames {
         self.filled += count;
     }
 
-    /// Returns the input that must be scanned before [`Frames::next`] can continue, and the scanner to do so, which
-    /// [`Frames::scanned`] takes back. Scanning may take long.
+    /// Returns the input that must be scanned before [`LineSplitter::next`] can continue, and the scanner to do so, which
+    /// [`LineSplitter::scanned`] takes back. Scanning may take long.
     pub fn unscanned(&mut self) -> Option<(Scanner, Bytes)> {
         let unscanned = self.unscanned.take()?;
         Some((std::mem::take(&mut self.oversized.as_mut()?.scanner), unscanned))
@@ -151,7 +151,7 @@ impl Frames {
             };
             if self.oversized.is_none() && end - self.taken > self.limit {
                 self.searched = end;
-                self.oversize(Excess::Message);
+                self.oversize(LineExcess::Message);
                 return None;
             }
             let start = std::mem::replace(&mut self.taken, end + 1);
@@ -193,12 +193,12 @@ impl Frames {
         if self.oversized.is_none() && pending <= self.limit {
             return None;
         }
-        self.oversize(Excess::Message);
+        self.oversize(LineExcess::Message);
         self.oversized.as_ref().filter(|oversized| oversized.length > self.discard).map(|_| Frame::Endless)
     }
 
     /// Scans a line without storing it, up to the searched position.
-    fn oversize(&mut self, excess: Excess) {
+    fn oversize(&mut self, excess: LineExcess) {
         let pending = self.taken..self.searched;
         self.budget.pace().spend_large(pending.len());
         if let Some(oversized) = &mut self.oversized {
@@ -236,7 +236,7 @@ mod tests {
 
     fn check_within(budget: &ByteBudget, limit: usize, discard: usize, pieces: &[&[u8]]) -> Vec<String> {
         let limits = Limits { message: limit, discard, ..Limits::default() };
-        let mut frames = Frames::new(&limits, budget.of_server(64 << 20));
+        let mut frames = LineSplitter::new(&limits, budget.of_server(64 << 20));
         let mut out = Vec::new();
         for piece in pieces {
             let mut piece = *piece;
@@ -256,11 +256,11 @@ mod tests {
                     out.push(match frame {
                         Frame::Line(line) => String::from_utf8_lossy(line).into_owned(),
                         Frame::Large(line) => String::from_utf8_lossy(&line).into_owned(),
-                        Frame::Oversized(Glimpse { id, .. }, excess) => {
+                        Frame::Oversized(PartialEnvelope { id, .. }, excess) => {
                             let id = String::from_utf8_lossy(&id.unwrap_or_default()).into_owned();
                             match excess {
-                                Excess::Message => format!("oversized {id}"),
-                                Excess::Budget(exceeded) => format!("{exceeded}: {id}"),
+                                LineExcess::Message => format!("oversized {id}"),
+                                LineExcess::Budget(exceeded) => format!("{exceeded}: {id}"),
                             }
                         }
                         Frame::Endless => "endless".to_owned(),

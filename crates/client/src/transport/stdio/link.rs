@@ -49,7 +49,7 @@ struct Outbox {
 }
 
 /// State of the link after a flush.
-pub(super) struct Flushed {
+pub(super) struct FlushStatus {
     pub state: LinkState,
     /// Start of the time in which data is waiting and none can be written.
     pub stuck_since: Option<Instant>,
@@ -99,7 +99,7 @@ impl StdioLink {
     }
 
     /// Writes as much as possible and registers the driver's waker. Returns the state of the link.
-    pub fn poll_flush(&self, context: &mut Context<'_>, gather: bool) -> Flushed {
+    pub fn poll_flush(&self, context: &mut Context<'_>, gather: bool) -> FlushStatus {
         let mut out = self.out();
         out.gather = gather;
         match &mut out.driver {
@@ -107,7 +107,7 @@ impl StdioLink {
             none => *none = Some(context.waker().clone()),
         }
         out.poll_write(context);
-        Flushed {
+        FlushStatus {
             state: out.state,
             stuck_since: out.stuck_since,
             look_at_clock: std::mem::take(&mut out.look_at_clock),

@@ -20,12 +20,12 @@ use wharf_guard::{LaunchError, launch};
 use driver::Driver;
 use link::StdioLink;
 pub(crate) use prepare::{Prepared, prepare};
-use stderr::Ring;
+use stderr::StderrBuffer;
 
 /// The streams and the process of a server. Dropping it ends the server without waiting.
 struct Streams {
     link: Arc<StdioLink>,
-    stderr: Arc<Mutex<Ring>>,
+    stderr: Arc<Mutex<StderrBuffer>>,
     driver: tokio::task::AbortHandle,
     /// Changes to true when all processes of the server have ended.
     ended: watch::Receiver<bool>,
@@ -56,7 +56,7 @@ async fn open(prepared: &Prepared, opening: Opening) -> Result<Open, ConnectCaus
     let link = Arc::new(StdioLink::new(streams.stdin, limits.queued).map_err(ConnectCause::Spawn)?);
     let engine = opening.engine(link.clone());
     let log = opening.log.map(|log| Logging { log, server: opening.onlooker.server });
-    let ring = Arc::new(Mutex::new(Ring::new(&limits, opening.onlooker.redactor, log.clone())));
+    let ring = Arc::new(Mutex::new(StderrBuffer::new(&limits, opening.onlooker.redactor, log.clone())));
     let facts = ServerProcess { pid: process.pid, containment: process.containment };
     if let Some(log) = &log {
         log.note(ProcessNote::Started(facts.pid));

@@ -25,7 +25,7 @@ const LINES_PER_TURN: usize = 64;
 const MAX_LINES: usize = 4096;
 
 /// The last lines, each cut and all together bounded.
-pub(super) struct Ring {
+pub(super) struct StderrBuffer {
     lines: VecDeque<String>,
     current: Vec<u8>,
     /// The current line was cut.
@@ -37,7 +37,7 @@ pub(super) struct Ring {
     log: Option<Logging>,
 }
 
-impl Ring {
+impl StderrBuffer {
     pub fn new(limits: &Limits, redactor: Arc<Redactor>, log: Option<Logging>) -> Self {
         Self {
             lines: VecDeque::new(),
@@ -119,7 +119,7 @@ impl Ring {
 }
 
 /// Starts a task that reads until the end of the stream or until the returned reader is dropped.
-pub(super) fn drain(stderr: OwnedFd, ring: Arc<Mutex<Ring>>, budget: ServerBudget) -> io::Result<StderrReader> {
+pub(super) fn drain(stderr: OwnedFd, ring: Arc<Mutex<StderrBuffer>>, budget: ServerBudget) -> io::Result<StderrReader> {
     let stderr = watched(stderr, Interest::READABLE)?;
     let task = tokio::spawn(async move {
         let locked = || ring.lock().unwrap_or_else(PoisonError::into_inner);
@@ -178,15 +178,15 @@ impl Drop for StderrReader {
 mod tests {
     use super::*;
 
-    fn ring(line_limit: usize, limit: usize, secret: &str) -> Ring {
+    fn ring(line_limit: usize, limit: usize, secret: &str) -> StderrBuffer {
         let mut limits = Limits::default();
         (limits.stderr_line, limits.stderr_kept) = (line_limit, limit);
         let mut redactor = Redactor::default();
         redactor.add(secret);
-        Ring::new(&limits, Arc::new(redactor), None)
+        StderrBuffer::new(&limits, Arc::new(redactor), None)
     }
 
-    fn push(ring: &mut Ring, mut bytes: &[u8]) {
+    fn push(ring: &mut StderrBuffer, mut bytes: &[u8]) {
         let pace = Pace::new();
         while !bytes.is_empty() {
             bytes = ring.push(bytes, &pace);

@@ -38,7 +38,7 @@ pub async fn endless_progress(cell: &Cell) -> Problems {
     let outcome = connection.call_tool("note", &json(r#"{"nonce":"n-1"}"#), options).await;
     connection.close().await;
     let mut problems = Vec::new();
-    let total = matches!(outcome, Err(CallError::TimedOut { limit: TimeLimit::Total, .. }));
+    let total = matches!(outcome, Err(CallError::TimedOut { limit: TimeoutKind::Total, .. }));
     demand(&mut problems, total, || format!("expected the total limit, found {}", call_word(&outcome)));
     let count = seen.lock().unwrap().len();
     demand(&mut problems, count > 6, || format!("only {count} progress notifications"));
@@ -102,7 +102,7 @@ pub async fn gating(cell: &Cell) -> Problems {
 struct Recorder(Mutex<Vec<String>>);
 
 impl Tap for Recorder {
-    fn message(&self, passing: &Passing<'_>) {
+    fn message(&self, passing: &TappedMessage<'_>) {
         if passing.direction == Direction::Sent {
             self.0.lock().unwrap().push(String::from_utf8_lossy(passing.bytes).into_owned());
         }

@@ -3,7 +3,7 @@
 use super::*;
 
 /// Arguments larger than the pipe.
-fn large() -> Raw {
+fn large() -> RawJson {
     json(format!(r#"{{"text":"{}"}}"#, "x".repeat(1 << 20)))
 }
 
@@ -31,7 +31,7 @@ pub async fn deaf_stall(cell: &Cell) -> Problems {
     let cause = outcome.as_ref().err().and_then(CallError::gone).map(|gone| gone.cause.clone());
     connection.close().await;
     match cause {
-        Some(GoneCause::StoppedReading(_)) if call_word(&outcome) == "unknown" => Vec::new(),
+        Some(DisconnectCause::StoppedReading(_)) if call_word(&outcome) == "unknown" => Vec::new(),
         other => vec![format!("{} {other:?}", call_word(&outcome))],
     }
 }

@@ -3,7 +3,7 @@
 use super::*;
 use crate::expect_http::eventually;
 use crate::fixture::Fixture;
-use wharf_client::{Event, Subscription, Verdicts, connect_http};
+use wharf_client::{Event, Subscription, TransportCache, connect_http};
 use wharf_wire::Interest;
 
 macro_rules! opened_at {

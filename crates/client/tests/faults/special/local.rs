@@ -188,7 +188,7 @@ pub async fn calls_itself(cell: &Cell) -> Problems {
         async move {
             count.fetch_add(1, Ordering::SeqCst);
             let connection = inside.get().ok_or("not connected yet")?.clone();
-            match connection.call_tool("fault", &Raw::empty_object(), CallOptions::default()).await {
+            match connection.call_tool("fault", &RawJson::empty_object(), CallOptions::default()).await {
                 Ok(result) => Ok(ToolReply::raw(result.raw)),
                 Err(error) => Err(format!("{error}")),
             }
@@ -235,14 +235,14 @@ pub async fn crowd(cell: &Cell) -> Problems {
         .map(|_| {
             let connection = connection.clone();
             let options = CallOptions::default().timeout(Duration::from_secs(30));
-            tokio::spawn(async move { connection.call_tool("fault", &Raw::empty_object(), options).await })
+            tokio::spawn(async move { connection.call_tool("fault", &RawJson::empty_object(), options).await })
         })
         .collect();
     let full = oracle::until(Duration::from_secs(5), || begun.load(Ordering::SeqCst) == 64);
     demand(&mut problems, full, || format!("{} at work", begun.load(Ordering::SeqCst)));
     // One more waits its turn, within its own time, and never begins.
     let options = CallOptions::default().timeout(Duration::from_millis(200));
-    let impatient: Outcome = connection.call_tool("fault", &Raw::empty_object(), options).await;
+    let impatient: Outcome = connection.call_tool("fault", &RawJson::empty_object(), options).await;
     demand(&mut problems, matches!(impatient, Err(CallError::TimedOut { .. })), || call_word(&impatient).to_owned());
     demand_heard(&mut problems, &connection).await;
     gate.add_permits(CALLS);

@@ -3,7 +3,7 @@
 use super::*;
 
 fn check_warns(words: &[&str], part: &str) {
-    let approvable = Approvable::of(&described(started(command(words))), &Surroundings::default());
+    let approvable = ApprovalSubject::of(&described(started(command(words))), &Surroundings::default());
     let warnings = approvable.warnings();
     match part {
         "" => assert!(warnings.is_empty(), "{words:?}: {warnings:?}"),
@@ -52,7 +52,7 @@ fn t05_interpreters_are_warned_of_and_asked_about_anew() {
         &["anything", "--fine", "--eval=x"],
     ];
     let digest =
-        |words: &[&str]| Approvable::of(&described(started(command(words))), &Surroundings::default()).digest();
+        |words: &[&str]| ApprovalSubject::of(&described(started(command(words))), &Surroundings::default()).digest();
     for words in combinations {
         check_warns(words, "can run a text or another program");
         assert_ne!(digest(words), digest(&words[..1]), "{words:?}");
@@ -91,7 +91,9 @@ fn many_arguments_are_looked_at_once() {
     for word in ["sh", "npx", "-c", "${A}"] {
         let mut words = vec![word; 50_000];
         words[0] = "npx";
-        assert!(Approvable::of(&described(started(command(&words))), &Surroundings::default()).lines().len() > 50_000);
+        assert!(
+            ApprovalSubject::of(&described(started(command(&words))), &Surroundings::default()).lines().len() > 50_000
+        );
     }
 }
 
@@ -99,7 +101,7 @@ fn many_arguments_are_looked_at_once() {
 fn variables_that_load_something_are_warned_of() {
     let mut stdio = command(&["tool"]);
     stdio.env = ["A", "LD_PRELOAD", "NODE_OPTIONS"].map(|name| (name.to_owned(), sited("x"))).to_vec();
-    let approvable = Approvable::of(&described(started(stdio)), &Surroundings::default());
+    let approvable = ApprovalSubject::of(&described(started(stdio)), &Surroundings::default());
     let expected = ["`LD_PRELOAD` can make it run something else", "`NODE_OPTIONS` can make it run something else"];
     assert_eq!(approvable.warnings(), expected);
 }
@@ -107,13 +109,13 @@ fn variables_that_load_something_are_warned_of() {
 #[test]
 fn what_a_login_sends_elsewhere_is_warned_of() {
     let check = |texts: &[(&'static str, &str)], expected: &[&str]| {
-        let mut http = DescribedHttp { headers: Vec::new(), ..http() };
+        let mut http = HttpDefinition { headers: Vec::new(), ..http() };
         http.proxy = Some(sited("http://p.example"));
         http.ca = vec![sited("own.pem")];
         let texts = texts.iter().map(|(name, text)| (*name, sited(text))).collect();
         http.oauth = Some(Oauth { texts, callback_port: None });
         let warnings =
-            Approvable::of(&described(Reach::Http(Box::new(http))), &Surroundings::default()).warnings().to_vec();
+            ApprovalSubject::of(&described(Reach::Http(Box::new(http))), &Surroundings::default()).warnings().to_vec();
         let ways = [
             "everything goes by way of the proxy `http://p.example`",
             "whoever `own.pem` vouches for is taken for the server",

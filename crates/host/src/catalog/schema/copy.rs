@@ -7,10 +7,10 @@ use std::mem::discriminant;
 use wharf_spec::Untrusted;
 
 use crate::catalog::tree::{Members, Tree};
-use crate::catalog::{DESCRIPTION, Mark, neutral};
+use crate::catalog::{DESCRIPTION, ToolWarning, neutral};
 
 use super::keyword::{Role, role};
-use super::measure::Measures;
+use super::measure::ReferenceSizes;
 
 /// Maximum bytes of a schema that is inlined in place of a reference.
 const LARGEST_TARGET: usize = 8 * 1024;
@@ -22,8 +22,8 @@ const TYPES: [&str; 7] = ["array", "boolean", "integer", "null", "number", "obje
 pub(super) const TOLD: usize = 100;
 
 /// Copies a schema. Definitions are copied only if a reference to one remains.
-pub(super) fn copy<'a>(root: &Tree<'a>, measures: &Measures<'_, 'a>) -> (Members<'a>, Vec<Mark>) {
-    let mut copier = Copier { measures, room: ROOM, refers: false, marks: Vec::new() };
+pub(super) fn copy<'a>(root: &Tree<'a>, measures: &ReferenceSizes<'_, 'a>) -> (Members<'a>, Vec<ToolWarning>) {
+    let mut copier = SchemaCopier { measures, room: ROOM, refers: false, marks: Vec::new() };
     let Tree::Object(members) = root else { return (Vec::new(), Vec::new()) };
     let mut copied = copier.members(members, Part::Top);
     if copier.refers {
@@ -45,15 +45,15 @@ enum Part {
     Inner,
 }
 
-struct Copier<'m, 't, 'a> {
-    measures: &'m Measures<'t, 'a>,
+struct SchemaCopier<'m, 't, 'a> {
+    measures: &'m ReferenceSizes<'t, 'a>,
     room: usize,
     /// Set if a reference remains in the copy.
     refers: bool,
-    marks: Vec<Mark>,
+    marks: Vec<ToolWarning>,
 }
 
-impl<'a> Copier<'_, '_, 'a> {
+impl<'a> SchemaCopier<'_, '_, 'a> {
     fn members(&mut self, members: &Members<'a>, part: Part) -> Members<'a> {
         let mut copied = Vec::with_capacity(members.len());
         let mut referred = Vec::new();
@@ -61,7 +61,9 @@ impl<'a> Copier<'_, '_, 'a> {
             match role(key) {
                 role if part != Part::Inner && (role == Role::Definitions) != (part == Part::Definitions) => {}
                 Role::Bookkeeping => {}
-                role if !makes_sense(role, key, value) => self.mark(Mark::KeywordDropped(key.clone().into_owned())),
+                role if !makes_sense(role, key, value) => {
+                    self.mark(ToolWarning::KeywordDropped(key.clone().into_owned()))
+                }
                 Role::Dynamic => self.dropped(value),
                 Role::Reference => referred = self.reference(value, part),
                 Role::Schemas => copied.push((key.clone(), self.schemas(value))),
@@ -119,7 +121,7 @@ impl<'a> Copier<'_, '_, 'a> {
 
     fn dropped(&mut self, reference: &Tree<'a>) {
         let reference = Untrusted::new(reference.text().unwrap_or_default()).shortened(TOLD).to_string();
-        self.mark(Mark::ReferenceDropped(reference));
+        self.mark(ToolWarning::ReferenceDropped(reference));
     }
 
     /// Argument names are kept unchanged, otherwise the argument could not be passed.
@@ -156,7 +158,7 @@ impl<'a> Copier<'_, '_, 'a> {
 
     fn name(&mut self, name: &Cow<'a, str>) -> Cow<'a, str> {
         if neutral(name, DESCRIPTION).revealed {
-            self.mark(Mark::OddArgument(Untrusted::new(&**name).shortened(TOLD).to_string()));
+            self.mark(ToolWarning::OddArgument(Untrusted::new(&**name).shortened(TOLD).to_string()));
         }
         name.clone()
     }
@@ -167,16 +169,16 @@ impl<'a> Copier<'_, '_, 'a> {
             return text.clone();
         }
         if found.revealed {
-            self.mark(Mark::Neutralised);
+            self.mark(ToolWarning::Neutralised);
         }
         if found.cut {
-            self.mark(Mark::Shortened);
+            self.mark(ToolWarning::Shortened);
         }
         Cow::Owned(found.text.into_owned())
     }
 
     /// Records the first warning of each kind: there may be thousands.
-    fn mark(&mut self, mark: Mark) {
+    fn mark(&mut self, mark: ToolWarning) {
         if !self.marks.iter().any(|told| discriminant(told) == discriminant(&mark)) {
             self.marks.push(mark);
         }

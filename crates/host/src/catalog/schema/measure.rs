@@ -5,7 +5,7 @@
 
 use std::collections::HashMap;
 
-use crate::catalog::SchemaFault;
+use crate::catalog::SchemaError;
 use crate::catalog::tree::Tree;
 
 use super::keyword::{Role, role};
@@ -25,7 +25,7 @@ const MOST_BYTES: usize = 16 * 1024 * 1024;
 
 /// Size of a schema with all references followed.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub(super) struct Measure {
+pub(super) struct SchemaSize {
     /// Number of schemas.
     pub cost: u64,
     /// Approximate bytes when written.
@@ -35,38 +35,38 @@ pub(super) struct Measure {
 }
 
 /// Measures of all reference targets.
-pub(super) struct Measures<'t, 'a> {
+pub(super) struct ReferenceSizes<'t, 'a> {
     root: &'t Tree<'a>,
     /// `None` while a target is being measured.
-    targets: HashMap<&'t str, Option<Measure>>,
+    targets: HashMap<&'t str, Option<SchemaSize>>,
     steps: usize,
     bytes: usize,
 }
 
-impl<'t, 'a> Measures<'t, 'a> {
+impl<'t, 'a> ReferenceSizes<'t, 'a> {
     /// Measures a schema. Returns an error if it exceeds a limit.
-    pub fn take(root: &'t Tree<'a>) -> Result<Self, SchemaFault> {
+    pub fn take(root: &'t Tree<'a>) -> Result<Self, SchemaError> {
         count(root, 0, &mut 0)?;
         let mut measures = Self { root, targets: HashMap::from([("#", None)]), steps: 0, bytes: 0 };
         let whole = measures.schema(root, 0)?;
-        if whole.cost > HIGHEST_COST { Err(SchemaFault::TooCostly) } else { Ok(measures) }
+        if whole.cost > HIGHEST_COST { Err(SchemaError::TooCostly) } else { Ok(measures) }
     }
 
     /// Returns the target of a reference within this schema, and its measure unless it is cyclic.
-    pub fn target(&self, reference: &str) -> Option<(&'t Tree<'a>, Option<Measure>)> {
+    pub fn target(&self, reference: &str) -> Option<(&'t Tree<'a>, Option<SchemaSize>)> {
         let measure = self.targets.get(reference).copied().flatten().filter(|measure| !measure.cyclic);
         Some((resolve(self.root, reference)?, measure))
     }
 
-    fn schema(&mut self, tree: &'t Tree<'a>, way: usize) -> Result<Measure, SchemaFault> {
-        let mut total = Measure { cost: 1, bytes: size(tree), cyclic: false };
+    fn schema(&mut self, tree: &'t Tree<'a>, way: usize) -> Result<SchemaSize, SchemaError> {
+        let mut total = SchemaSize { cost: 1, bytes: size(tree), cyclic: false };
         self.steps += 1;
         self.bytes += total.bytes;
         if self.steps > MOST_STEPS || self.bytes > MOST_BYTES {
-            return Err(SchemaFault::TooCostly);
+            return Err(SchemaError::TooCostly);
         }
         if way > LONGEST_WAY {
-            return Err(SchemaFault::TooDeep);
+            return Err(SchemaError::TooDeep);
         }
         let Tree::Object(members) = tree else { return Ok(total) };
         for (key, value) in members {
@@ -75,8 +75,8 @@ impl<'t, 'a> Measures<'t, 'a> {
                 (role, _) => {
                     for inner in schemas(role, value) {
                         // The bytes of `inner` are already part of the whole, but those of its references are not.
-                        let Measure { cost, bytes, cyclic } = self.schema(inner, way + 1)?;
-                        total.add(Measure { cost, bytes: bytes - size(inner), cyclic });
+                        let SchemaSize { cost, bytes, cyclic } = self.schema(inner, way + 1)?;
+                        total.add(SchemaSize { cost, bytes: bytes - size(inner), cyclic });
                     }
                 }
             }
@@ -84,13 +84,13 @@ impl<'t, 'a> Measures<'t, 'a> {
         Ok(total)
     }
 
-    fn reference(&mut self, reference: &'t str, way: usize) -> Result<Measure, SchemaFault> {
+    fn reference(&mut self, reference: &'t str, way: usize) -> Result<SchemaSize, SchemaError> {
         match self.targets.get(reference) {
             Some(Some(known)) => return Ok(*known),
-            Some(None) => return Ok(Measure { cost: 1, bytes: 0, cyclic: true }),
+            Some(None) => return Ok(SchemaSize { cost: 1, bytes: 0, cyclic: true }),
             None => {}
         }
-        let Some(target) = resolve(self.root, reference) else { return Ok(Measure::default()) };
+        let Some(target) = resolve(self.root, reference) else { return Ok(SchemaSize::default()) };
         self.targets.insert(reference, None);
         let measure = self.schema(target, way)?;
         self.targets.insert(reference, Some(measure));
@@ -98,7 +98,7 @@ impl<'t, 'a> Measures<'t, 'a> {
     }
 }
 
-impl Measure {
+impl SchemaSize {
     fn add(&mut self, other: Self) {
         self.cost = self.cost.saturating_add(other.cost);
         self.bytes = self.bytes.saturating_add(other.bytes);
@@ -117,14 +117,14 @@ fn schemas<'t, 'a>(role: Role, value: &'t Tree<'a>) -> Box<dyn Iterator<Item = &
 }
 
 /// Counts the schemas as written, including definitions.
-fn count(tree: &Tree<'_>, depth: usize, number: &mut usize) -> Result<(), SchemaFault> {
+fn count(tree: &Tree<'_>, depth: usize, number: &mut usize) -> Result<(), SchemaError> {
     let Tree::Object(members) = tree else { return Ok(()) };
     *number += 1;
     if *number > MOST_SCHEMAS {
-        return Err(SchemaFault::TooMany);
+        return Err(SchemaError::TooMany);
     }
     if depth > DEEPEST {
-        return Err(SchemaFault::TooDeep);
+        return Err(SchemaError::TooDeep);
     }
     for (key, value) in members {
         let role = if role(key) == Role::Definitions { Role::Named } else { role(key) };
@@ -179,15 +179,15 @@ fn unescaped(step: &str) -> Option<String> {
 
 #[cfg(test)]
 mod tests {
-    use wharf_json::{Bounds, Raw};
+    use wharf_json::{JsonLimits, RawJson};
 
     use super::*;
 
-    fn measured(text: &str) -> Result<u64, SchemaFault> {
-        let raw = Raw::parse(text.to_owned()).unwrap();
-        let tree = Tree::parse(&raw, &Bounds { depth: 256, nodes: usize::MAX }).unwrap();
+    fn measured(text: &str) -> Result<u64, SchemaError> {
+        let raw = RawJson::parse(text.to_owned()).unwrap();
+        let tree = Tree::parse(&raw, &JsonLimits { depth: 256, nodes: usize::MAX }).unwrap();
         count(&tree, 0, &mut 0)?;
-        let mut measures = Measures { root: &tree, targets: HashMap::from([("#", None)]), steps: 0, bytes: 0 };
+        let mut measures = ReferenceSizes { root: &tree, targets: HashMap::from([("#", None)]), steps: 0, bytes: 0 };
         measures.schema(&tree, 0).map(|whole| whole.cost)
     }
 
@@ -227,10 +227,10 @@ mod tests {
         };
         for (text, expected) in [
             (nested(32), Ok(33)),
-            (nested(33), Err(SchemaFault::TooDeep)),
+            (nested(33), Err(SchemaError::TooDeep)),
             (properties(4_999), Ok(5_000)),
-            (properties(5_000), Err(SchemaFault::TooMany)),
-            (format!(r##"{{"$ref":"#/$defs/d0","$defs":{{{}}}}}"##, chain.join(",")), Err(SchemaFault::TooDeep)),
+            (properties(5_000), Err(SchemaError::TooMany)),
+            (format!(r##"{{"$ref":"#/$defs/d0","$defs":{{{}}}}}"##, chain.join(",")), Err(SchemaError::TooDeep)),
         ] {
             assert_eq!(measured(&text), expected, "{} bytes", text.len());
         }

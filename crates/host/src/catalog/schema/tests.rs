@@ -3,8 +3,8 @@ use serde_json::Value;
 
 use super::*;
 
-fn compiled_text(text: &str) -> (String, Vec<Mark>) {
-    let Compiled { schema, marks } = compile(Some(&Raw::known(text.to_owned())));
+fn compiled_text(text: &str) -> (String, Vec<ToolWarning>) {
+    let Compiled { schema, marks } = compile(Some(&RawJson::known(text.to_owned())));
     (schema.get().to_owned(), marks)
 }
 
@@ -14,7 +14,7 @@ const ANY: &str = r#"{"type":"object","additionalProperties":true}"#;
 fn what_needs_no_change_is_the_same_bytes() {
     let text = r#"{ "type": "object", "properties": {"z": {"type":"integer", "maximum": 12345678901234567890123},
         "a": {"enum": ["x", 1.0, null]}}, "required": ["z"], "additionalProperties": false }"#;
-    let raw = Raw::parse(text.to_owned()).unwrap();
+    let raw = RawJson::parse(text.to_owned()).unwrap();
     let Compiled { schema, marks } = compile(Some(&raw));
     assert!(marks.is_empty());
     assert_eq!(schema.as_bytes().as_ptr(), raw.as_bytes().as_ptr());
@@ -23,25 +23,25 @@ fn what_needs_no_change_is_the_same_bytes() {
 #[test]
 fn what_is_no_schema_of_an_object_is_replaced() {
     for (text, fault) in [
-        ("null", SchemaFault::NotObject),
-        ("true", SchemaFault::NotObject),
-        ("[]", SchemaFault::NotObject),
-        (r#"{"type":"string"}"#, SchemaFault::NotObject),
-        (r#"{"type":["string","null"]}"#, SchemaFault::NotObject),
-        (r#"{"type":7}"#, SchemaFault::NotObject),
-        ("{", SchemaFault::Invalid),
-        (r#"{"type":"object","properties":{"a":{},"a":{}}}"#, SchemaFault::Invalid),
-        (r#"{"type":"object","description":"\ud800"}"#, SchemaFault::Invalid),
-        (&format!(r#"{{"description":"{}"}}"#, "x".repeat(256 * 1024)), SchemaFault::TooLarge),
-        (&format!(r#"{{"default":{}{}}}"#, "[".repeat(200), "]".repeat(200)), SchemaFault::TooDeep),
-        (&format!(r#"{{"default":[1{}]}}"#, ",1".repeat(100_000)), SchemaFault::TooMany),
+        ("null", SchemaError::NotObject),
+        ("true", SchemaError::NotObject),
+        ("[]", SchemaError::NotObject),
+        (r#"{"type":"string"}"#, SchemaError::NotObject),
+        (r#"{"type":["string","null"]}"#, SchemaError::NotObject),
+        (r#"{"type":7}"#, SchemaError::NotObject),
+        ("{", SchemaError::Invalid),
+        (r#"{"type":"object","properties":{"a":{},"a":{}}}"#, SchemaError::Invalid),
+        (r#"{"type":"object","description":"\ud800"}"#, SchemaError::Invalid),
+        (&format!(r#"{{"description":"{}"}}"#, "x".repeat(256 * 1024)), SchemaError::TooLarge),
+        (&format!(r#"{{"default":{}{}}}"#, "[".repeat(200), "]".repeat(200)), SchemaError::TooDeep),
+        (&format!(r#"{{"default":[1{}]}}"#, ",1".repeat(100_000)), SchemaError::TooMany),
     ] {
         let shown = &text[..text.len().min(60)];
-        assert_eq!(compiled_text(text), (ANY.to_owned(), vec![Mark::SchemaReplaced(fault)]), "{shown}");
+        assert_eq!(compiled_text(text), (ANY.to_owned(), vec![ToolWarning::SchemaReplaced(fault)]), "{shown}");
     }
     let missing = compile(None);
     assert_eq!(missing.schema.get(), ANY);
-    assert_eq!(missing.marks, [Mark::SchemaReplaced(SchemaFault::Missing)]);
+    assert_eq!(missing.marks, [ToolWarning::SchemaReplaced(SchemaError::Missing)]);
 }
 
 #[test]
@@ -90,14 +90,14 @@ fn references_within_are_replaced_and_others_never_followed() {
         for keyword in ["$ref", "$dynamicRef"] {
             let text = format!(r#"{{"type":"object","properties":{{"a":{{"{keyword}":"{reference}"}}}}}}"#);
             let expected = r#"{"type":"object","properties":{"a":{}}}"#.to_owned();
-            assert_eq!(compiled_text(&text), (expected, vec![Mark::ReferenceDropped(reference.to_owned())]));
+            assert_eq!(compiled_text(&text), (expected, vec![ToolWarning::ReferenceDropped(reference.to_owned())]));
         }
     }
     let (in_data, marks) = compiled_text(r##"{"type":"object","default":{"$ref":"file:///x","a":{"$ref":"#"}}}"##);
     assert_eq!(in_data, r##"{"type":"object","default":{"a":{"$ref":"#"}}}"##);
-    assert_eq!(marks, [Mark::ReferenceDropped("file:///x".to_owned())]);
+    assert_eq!(marks, [ToolWarning::ReferenceDropped("file:///x".to_owned())]);
     let itself = compiled_text(r##"{"$ref":"#"}"##);
-    assert_eq!(itself, (r#"{"type":"object"}"#.to_owned(), vec![Mark::ReferenceDropped("#".to_owned())]));
+    assert_eq!(itself, (r#"{"type":"object"}"#.to_owned(), vec![ToolWarning::ReferenceDropped("#".to_owned())]));
 }
 
 #[test]
@@ -114,7 +114,7 @@ fn a_schema_that_unfolds_to_too_much_keeps_its_references_or_is_replaced() {
     let (text, marks) = compiled_text(&doubling(12));
     assert!(text.len() < 100_000 && text.contains("$ref") && marks.is_empty(), "{} {marks:?}", text.len());
     for levels in [20, 40, 64] {
-        let expected = (ANY.to_owned(), vec![Mark::SchemaReplaced(SchemaFault::TooCostly)]);
+        let expected = (ANY.to_owned(), vec![ToolWarning::SchemaReplaced(SchemaError::TooCostly)]);
         assert_eq!(compiled_text(&doubling(levels)), expected, "{levels}");
     }
 }
@@ -126,7 +126,7 @@ fn the_same_in_many_spellings_costs_no_more() {
     let data = format!("[1{}]", ",1".repeat(70_000));
     let text = format!(r#"{{"allOf":[{}],"$defs":{{"xxxxxxxxxxx":{{"default":{data}}}}}}}"#, references.join(","));
     assert!(text.len() < LARGEST);
-    assert_eq!(compiled_text(&text).1, [Mark::SchemaReplaced(SchemaFault::TooCostly)]);
+    assert_eq!(compiled_text(&text).1, [ToolWarning::SchemaReplaced(SchemaError::TooCostly)]);
 }
 
 #[test]
@@ -158,20 +158,20 @@ fn alternatives_at_the_top_become_one_object() {
         (r#"{"anyOf":[{"properties":{"a":{}},"required":["a"]},true]}"#, r#"{"type":"object","properties":{"a":{}}}"#),
         (r#"{"enum":[{}],"const":{},"anyOf":[7]}"#, r#"{"type":"object","properties":{}}"#),
     ] {
-        assert_eq!(compiled_text(text), (expected.to_owned(), vec![Mark::SchemaFlattened]), "{text}");
+        assert_eq!(compiled_text(text), (expected.to_owned(), vec![ToolWarning::SchemaFlattened]), "{text}");
     }
 }
 
 #[test]
 fn a_reference_to_what_was_put_elsewhere_is_dropped() {
     let cyclic = r##"{"anyOf":[{"properties":{"a":{"$ref":"#/anyOf/0"}}}]}"##;
-    let dropped = |reference: &str| Mark::ReferenceDropped(reference.to_owned());
+    let dropped = |reference: &str| ToolWarning::ReferenceDropped(reference.to_owned());
     let expected = r#"{"type":"object","properties":{"a":{}}}"#.to_owned();
-    assert_eq!(compiled_text(cyclic), (expected, vec![Mark::SchemaFlattened, dropped("#/anyOf/0")]));
+    assert_eq!(compiled_text(cyclic), (expected, vec![ToolWarning::SchemaFlattened, dropped("#/anyOf/0")]));
     let at_the_top = r##"{"$ref":"#/$defs/a","$defs":{"a":{"$ref":"#/$defs/b"},"b":{"$ref":"#/$defs/a"}}}"##;
     let (text, marks) = compiled_text(at_the_top);
     assert!(
-        !text.starts_with(r#"{"$ref""#) && marks.iter().any(|mark| matches!(mark, Mark::ReferenceDropped(_))),
+        !text.starts_with(r#"{"$ref""#) && marks.iter().any(|mark| matches!(mark, ToolWarning::ReferenceDropped(_))),
         "{text}"
     );
 }
@@ -190,7 +190,7 @@ fn what_means_nothing_is_left_out() {
         (r#"{"properties":{"a":{"description":{}}}}"#, "description", r#"{"a":{}}"#),
     ] {
         let expected = format!(r#"{{"type":"object","properties":{expected}}}"#);
-        assert_eq!(compiled_text(text), (expected, vec![Mark::KeywordDropped(keyword.to_owned())]), "{text}");
+        assert_eq!(compiled_text(text), (expected, vec![ToolWarning::KeywordDropped(keyword.to_owned())]), "{text}");
     }
 }
 
@@ -205,13 +205,13 @@ fn every_string_is_neutral_and_arguments_stay_callable() {
         let text = format!("{}h\u{202e}i{}", &places[..at], &places[at + 1..]);
         let (copied, marks) = compiled_text(&text);
         assert!(copied.contains("h\\\\u{202e}i") && !copied.contains('\u{202e}'), "{nth}: {copied}");
-        assert_eq!(marks, [Mark::Neutralised], "{nth}");
+        assert_eq!(marks, [ToolWarning::Neutralised], "{nth}");
     }
     let odd = "{\"type\":\"object\",\"properties\":{\"a\u{200b}\":{}},\"required\":[\"a\u{200b}\"]}";
-    assert_eq!(compiled_text(odd), (odd.to_owned(), vec![Mark::OddArgument("a\\u{200b}".to_owned())]));
+    assert_eq!(compiled_text(odd), (odd.to_owned(), vec![ToolWarning::OddArgument("a\\u{200b}".to_owned())]));
     let long = format!(r#"{{"type":"object","description":"{}"}}"#, "x".repeat(10_000));
     let (copied, marks) = compiled_text(&long);
-    assert!(copied.len() < 4200 && marks == [Mark::Shortened]);
+    assert!(copied.len() < 4200 && marks == [ToolWarning::Shortened]);
 }
 
 /// Generates values that contain schema keywords, also in invalid positions.

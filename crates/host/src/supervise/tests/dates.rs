@@ -7,7 +7,7 @@ use wharf_spec::{Backoff, Reconnect};
 
 use super::{keeping, moment, passing, unused_since};
 use crate::supervise::State;
-use crate::supervise::step::{Activity, Command, Effect, Event, Keeping, Supervisor};
+use crate::supervise::step::{Command, Effect, Event, Keeping, ServerActivity, Supervisor};
 
 type Tested = Supervisor<(), &'static str>;
 
@@ -34,7 +34,7 @@ fn a_ready_server_is_looked_at_when_something_is_to_be_done() {
     let check = |kept: Keeping, (in_flight, held): (usize, usize), used: u64, now: u64, expected: Option<u64>| {
         let born = Instant::now();
         let server = ready(kept, born, seconds(1000));
-        let activity = Activity { in_flight, held, last_used: born + seconds(used) };
+        let activity = ServerActivity { in_flight, held, last_used: born + seconds(used) };
         let due = server.due(activity, born + seconds(1000 + now));
         assert_eq!(due, expected.map(|time| born + seconds(1000 + time)), "{kept:?} {activity:?} at {now}");
     };

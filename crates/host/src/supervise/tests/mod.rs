@@ -8,16 +8,16 @@ use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
 use tokio::time::Instant;
-use wharf_client::{CallError, ConnectCause, ConnectError, ConnectTrace, NotAuthorized, Remedy};
-use wharf_spec::{Admission, Backoff, Reconnect};
+use wharf_client::{AuthRecovery, CallError, ConnectCause, ConnectError, ConnectTrace, NotAuthorized};
+use wharf_spec::{ActivationState, Backoff, Reconnect};
 
-use super::step::{Activity, Keeping, Moment};
+use super::step::{Keeping, Moment, ServerActivity};
 use crate::trouble::Trouble;
 
 /// An eager server with retries and a health check every minute.
 fn keeping() -> Keeping {
     Keeping {
-        admission: Admission::Enabled,
+        admission: ActivationState::Enabled,
         lazy: false,
         reconnect: Reconnect::Backoff(Backoff::default()),
         health_check: Some(Duration::from_secs(60)),
@@ -29,8 +29,8 @@ fn moment(at: Instant) -> Moment {
     Moment { at, date: SystemTime::UNIX_EPOCH }
 }
 
-fn unused_since(last_used: Instant) -> Activity {
-    Activity { in_flight: 0, held: 0, last_used }
+fn unused_since(last_used: Instant) -> ServerActivity {
+    ServerActivity { in_flight: 0, held: 0, last_used }
 }
 
 fn passing() -> Arc<Trouble> {
@@ -48,7 +48,7 @@ fn login() -> Arc<Trouble> {
 }
 
 /// A rejected call, with the remedy that the authorizer reports.
-fn turned_away(remedy: Option<Remedy>) -> Arc<Trouble> {
+fn turned_away(remedy: Option<AuthRecovery>) -> Arc<Trouble> {
     let why = remedy.map(|remedy| Box::new(NotAuthorized { remedy, reason: "it has ended".to_owned() }));
     Arc::new(Trouble::TurnedAway(CallError::Unauthorized { status: 401, challenge: None, said: String::new(), why }))
 }

@@ -4,8 +4,8 @@ use std::rc::Rc;
 use std::time::Duration;
 
 use tokio::time::Instant;
-use wharf_client::Remedy;
-use wharf_spec::{Admission, Backoff, Reconnect};
+use wharf_client::AuthRecovery;
+use wharf_spec::{ActivationState, Backoff, Reconnect};
 
 use super::{keeping, login, moment, passing, permanent, turned_away, unused_since};
 use crate::supervise::phase::Phase;
@@ -54,7 +54,7 @@ fn every_phase_knows_what_every_event_means() {
 }
 
 /// A server in a given phase, and its first attempt.
-struct Stand {
+struct PreparedServer {
     server: Tested,
     kept: Keeping,
     attempt: Rc<()>,
@@ -68,7 +68,7 @@ fn check(place: &str, event: &str, expected: &str) {
         stand.now += HOUR;
     }
     let event_of_it = happening(event, &stand);
-    let Stand { mut server, attempt, now, .. } = stand;
+    let PreparedServer { mut server, attempt, now, .. } = stand;
     let before = word(&server);
     assert_eq!(Rc::strong_count(&attempt), 1 + usize::from(before == "con"), "{place}: an attempt is held");
     let epoch = server.epoch();
@@ -84,7 +84,7 @@ fn check(place: &str, event: &str, expected: &str) {
     assert_eq!(Rc::strong_count(&attempt), 1 + usize::from(kept), "{place} when {event}: an attempt is let go");
 }
 
-fn stand(place: &str) -> Stand {
+fn stand(place: &str) -> PreparedServer {
     let born = Instant::now();
     let (place, manner) = place.split_once('_').unwrap_or((place, ""));
     let kept = kept(place, manner);
@@ -100,7 +100,7 @@ fn stand(place: &str) -> Stand {
         assert_eq!(first.map(|event| server.step(event, moment(born))).unwrap_or_default(), []);
     }
     let now = if place == "cooled" { born + HOUR } else { born };
-    Stand { server, kept, attempt, born, now }
+    PreparedServer { server, kept, attempt, born, now }
 }
 
 fn kept(place: &str, manner: &str) -> Keeping {
@@ -112,9 +112,9 @@ fn kept(place: &str, manner: &str) -> Keeping {
         _ => Reconnect::Backoff(Backoff::default()),
     };
     kept.admission = match place {
-        "disabled" => Admission::Disabled,
-        "unapproved" => Admission::Unapproved,
-        _ => Admission::Enabled,
+        "disabled" => ActivationState::Disabled,
+        "unapproved" => ActivationState::Unapproved,
+        _ => ActivationState::Enabled,
     };
     kept
 }
@@ -132,7 +132,7 @@ fn first(place: &str, manner: &str) -> Option<Event<&'static str>> {
     Some(Event::NotConnected { epoch: 1, trouble })
 }
 
-fn happening(event: &str, stand: &Stand) -> Event<&'static str> {
+fn happening(event: &str, stand: &PreparedServer) -> Event<&'static str> {
     let (epoch, kept) = (stand.server.epoch(), stand.kept);
     let keep = |kept: Keeping| Event::Command(Command::Keep(kept));
     let admit = |admission| Event::Command(Command::Keep(Keeping { admission, ..kept }));
@@ -142,9 +142,9 @@ fn happening(event: &str, stand: &Stand) -> Event<&'static str> {
         "reconnect" => Event::Command(Command::Reconnect),
         "keep" => keep(Keeping { health_check: None, ..kept }),
         "eager" => keep(Keeping { lazy: false, ..kept }),
-        "enable" => admit(Admission::Enabled),
-        "disable" => admit(Admission::Disabled),
-        "withhold" => admit(Admission::Unapproved),
+        "enable" => admit(ActivationState::Enabled),
+        "disable" => admit(ActivationState::Disabled),
+        "withhold" => admit(ActivationState::Unapproved),
         "wanted" => Event::Wanted,
         "connected" => Event::Connected { epoch, open: "another" },
         "overtaken" => Event::Connected { epoch: epoch.wrapping_sub(1), open: "another" },
@@ -154,9 +154,11 @@ fn happening(event: &str, stand: &Stand) -> Event<&'static str> {
         "bygone" => Event::NotConnected { epoch: epoch.wrapping_sub(1), trouble: login() },
         "lost" => Event::Lost { epoch, trouble: passing() },
         "missed" => Event::Lost { epoch: epoch.wrapping_sub(1), trouble: passing() },
-        "logout" => Event::TurnedAway { epoch, trouble: turned_away(Some(Remedy::Login)) },
+        "logout" => Event::TurnedAway { epoch, trouble: turned_away(Some(AuthRecovery::Login)) },
         "doubt" => Event::TurnedAway { epoch, trouble: turned_away(None) },
-        "outdated" => Event::TurnedAway { epoch: epoch.wrapping_sub(1), trouble: turned_away(Some(Remedy::Login)) },
+        "outdated" => {
+            Event::TurnedAway { epoch: epoch.wrapping_sub(1), trouble: turned_away(Some(AuthRecovery::Login)) }
+        }
         "due" | "later" => Event::Due(unused_since(stand.born)),
         _ => unreachable!("no event is called {event}"),
     }

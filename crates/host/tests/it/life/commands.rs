@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use tokio::time::Instant;
-use wharf::spec::Admission;
+use wharf::spec::ActivationState;
 use wharf::{Host, HostError, State};
 
 use crate::fixture::{Act, Asked, Fake, call, host_of, open_builder, scripted, server, settings, until};
@@ -49,7 +49,7 @@ async fn a_server_that_is_taken_off_stays_so_until_somebody_connects_it() {
 async fn a_server_that_is_switched_off_does_what_nobody_says_until_it_is_switched_on() {
     let fake = Fake::new("one");
     let mut kept = settings();
-    kept.admission = Admission::Disabled;
+    kept.admission = ActivationState::Disabled;
     let host = host_of(kept, fake.factory()).await;
     host.settled().await;
     check_refused(&host, State::Disabled).await;
@@ -68,7 +68,7 @@ async fn a_server_that_is_switched_off_does_what_nobody_says_until_it_is_switche
 async fn a_server_that_is_not_approved_cannot_be_switched_on() {
     let fake = Fake::new("one");
     let mut kept = settings();
-    kept.admission = Admission::Unapproved;
+    kept.admission = ActivationState::Unapproved;
     let host = host_of(kept, fake.factory()).await;
     check_refused(&host, State::Unapproved).await;
     for told in [host.enable("one").await, host.disable("one").await, host.connect("one").await] {

@@ -73,7 +73,7 @@ async fn closing_ends_calls_and_servers() {
     assert!(matches!(call(&host, "who").await, Err(HostError::Closed)));
     assert!(matches!(host.connect("one").await, Err(HostError::Closed)));
     assert!(host.status().is_empty());
-    assert_eq!(host.set_servers(Vec::new()).await, wharf::Changes::default());
+    assert_eq!(host.set_servers(Vec::new()).await, wharf::ServerSetChanges::default());
     host.close().await;
 }
 

@@ -27,7 +27,7 @@ fn echoing(name: &'static str) -> LocalFactory {
 async fn echo(host: Host, name: &'static str, number: usize) -> (usize, Result<String, HostError>) {
     // Not all at once.
     tokio::time::sleep(Duration::from_millis(number as u64 * 7)).await;
-    let arguments = wharf::Raw::parse(format!(r#"{{"number":{number}}}"#)).unwrap();
+    let arguments = wharf::RawJson::parse(format!(r#"{{"number":{number}}}"#)).unwrap();
     let reply = host.call(&tool(name, "echo"), &arguments, CallOptions::default()).await;
     let said = reply.map(|reply| reply.text().unwrap());
     if let Ok(said) = &said {
@@ -106,7 +106,7 @@ async fn a_reader_that_does_not_read_stalls_nobody() {
     let host = open_builder().local_with(server("one"), settings(), echoing("one")).start().await.unwrap();
     let mut events = host.events();
     for _ in 0..3_000 {
-        let arguments = wharf::Raw::parse(r#"{"number":0}"#.to_owned()).unwrap();
+        let arguments = wharf::RawJson::parse(r#"{"number":0}"#.to_owned()).unwrap();
         host.call(&tool("one", "echo"), &arguments, CallOptions::default()).await.unwrap();
     }
     let first = events.next().await;

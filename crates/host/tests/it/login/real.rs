@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use tokio::sync::mpsc;
 use url::Url;
 use wharf::auth::{
-    Account, AccountKey, AccountOptions, MemoryVault, Page, Returned, Vault, Visit, VisitError, Visitor,
+    Account, AccountKey, AccountOptions, LoginCallback, MemoryVault, Page, Vault, Visit, VisitError, Visitor,
 };
 use wharf::spec::{HttpSpec, ServerEntry, ServerSpec};
 use wharf::{AskReply, Consent, Event, Heard, Host, LoginAsk, ServerAccount, State};
@@ -35,12 +35,17 @@ impl Visit for Trip {
         CALLBACK
     }
 
-    fn go(self: Box<Self>, page: Page) -> Pending<Result<Returned, VisitError>> {
+    fn go(self: Box<Self>, page: Page) -> Pending<Result<LoginCallback, VisitError>> {
         Box::pin(async move {
             let sent = tokio::task::spawn_blocking(move || wharf_testkit::authd::visit(&page.url)).await.unwrap();
             let back: Url = sent.unwrap().unwrap().parse().unwrap();
             let field = |name: &str| back.query_pairs().find(|(key, _)| key == name).map(|(_, value)| value.into());
-            Ok(Returned { code: field("code"), state: field("state"), iss: field("iss"), ..Returned::default() })
+            Ok(LoginCallback {
+                code: field("code"),
+                state: field("state"),
+                iss: field("iss"),
+                ..LoginCallback::default()
+            })
         })
     }
 }

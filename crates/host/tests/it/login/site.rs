@@ -5,11 +5,11 @@ use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 
 use serde_json::{Value, json};
-use wharf::auth::{LoginError, Page, Returned, Visit, VisitError, Visitor};
+use wharf::auth::{LoginCallback, LoginError, Page, Visit, VisitError, Visitor};
 use wharf::spec::{HttpSpec, ServerEntry, ServerSpec};
-use wharf::{Authorizer, NotAuthorized, Remedy, ServerAccount};
+use wharf::{AuthRecovery, Authorizer, NotAuthorized, ServerAccount};
 use wharf_client::Pending;
-use wharf_net::{Carried, Credentials, HeaderValue, Method, Refusal, header};
+use wharf_net::{Carried, HeaderValue, Method, Refusal, RequestCredentials, header};
 use wharf_testkit::below::{Endpoint, Guest};
 
 use crate::fixture::{definition, server, settings, text};
@@ -118,17 +118,17 @@ pub struct Member {
 pub struct Held(pub Arc<Member>);
 
 impl Authorizer for Held {
-    fn credentials(&self, _method: &Method, _url: &url::Url) -> Credentials {
+    fn credentials(&self, _method: &Method, _url: &url::Url) -> RequestCredentials {
         let serial = self.0.token.load(Ordering::SeqCst);
         if serial == 0 {
-            return Credentials::None;
+            return RequestCredentials::None;
         }
         let value = HeaderValue::from_str(&format!("Bearer token-{serial}")).unwrap();
-        Credentials::Ready(Carried { headers: vec![(header::AUTHORIZATION, value)], serial })
+        RequestCredentials::Ready(Carried { headers: vec![(header::AUTHORIZATION, value)], serial })
     }
 
     fn refused(&self, refusal: Refusal) -> Pending<Result<(), NotAuthorized>> {
-        let remedy = if refusal.status == 401 { Remedy::Login } else { Remedy::Scope("write".to_owned()) };
+        let remedy = if refusal.status == 401 { AuthRecovery::Login } else { AuthRecovery::Scope("write".to_owned()) };
         let reason = "nobody has agreed to that".to_owned();
         let elsewhere = self.0.token_when_refused.swap(0, Ordering::SeqCst);
         if elsewhere > 0 {
@@ -199,9 +199,10 @@ impl Visit for Trip {
         "http://127.0.0.1:1/"
     }
 
-    fn go(self: Box<Self>, page: Page) -> Pending<Result<Returned, VisitError>> {
+    fn go(self: Box<Self>, page: Page) -> Pending<Result<LoginCallback, VisitError>> {
         self.0.0.fetch_add(1, Ordering::SeqCst);
-        let returned = Returned { code: Some("code".to_owned()), state: Some(page.state), ..Returned::default() };
+        let returned =
+            LoginCallback { code: Some("code".to_owned()), state: Some(page.state), ..LoginCallback::default() };
         Box::pin(async { Ok(returned) })
     }
 }

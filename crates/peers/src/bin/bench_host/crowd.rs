@@ -13,11 +13,11 @@ use wharf::{CallOptions, Host};
 use wharf_peers::{Kind, answered, entry, good_tool, host, nanoseconds, small};
 
 use crate::process::{processor_time, processor_time_of_children};
-use crate::{Figures, Options, milliseconds};
+use crate::{BenchFigures, Options, milliseconds};
 
 /// Starts all servers, waits for the measured ones, and calls them for the requested time.
-pub async fn measure(options: Options) -> Figures {
-    let starts = Starts::new();
+pub async fn measure(options: Options) -> BenchFigures {
+    let starts = StartLogs::new();
     let began = Instant::now();
     let host = host(crowd(&options, &starts)).start().await.unwrap();
     answered(&host, options.counted).await;
@@ -40,7 +40,7 @@ pub async fn measure(options: Options) -> Figures {
     figures
 }
 
-fn crowd(options: &Options, starts: &Starts) -> Vec<ServerEntry> {
+fn crowd(options: &Options, starts: &StartLogs) -> Vec<ServerEntry> {
     let mut servers = Vec::new();
     let mut add = |kinds: &[Kind], count: usize| {
         for number in 0..count {
@@ -92,9 +92,9 @@ fn states(host: &Host) -> BTreeMap<&'static str, usize> {
 }
 
 /// Folder in which crashing servers record their starts; removed on drop.
-struct Starts(PathBuf);
+struct StartLogs(PathBuf);
 
-impl Starts {
+impl StartLogs {
     fn new() -> Self {
         let folder = std::env::temp_dir().join(format!("wharf-bench-host-{}", std::process::id()));
         std::fs::create_dir_all(&folder).unwrap();
@@ -111,7 +111,7 @@ impl Starts {
     }
 }
 
-impl Drop for Starts {
+impl Drop for StartLogs {
     fn drop(&mut self) {
         let _ = std::fs::remove_dir_all(&self.0);
     }

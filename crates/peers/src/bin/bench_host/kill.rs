@@ -6,14 +6,14 @@ use std::time::Instant;
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::json;
 use tokio::task::JoinSet;
-use wharf::{CallError, CallOptions, Host, HostError, Raw};
+use wharf::{CallError, CallOptions, Host, HostError, RawJson};
 use wharf_peers::{Kind, answered, entry, good_tool, host, named, nanoseconds};
 
-use crate::{Figures, Options, milliseconds};
+use crate::{BenchFigures, Options, milliseconds};
 
 /// Kills the servers in rotation, `options.kills` times, each after it has run for `options.age`. With an age of zero,
 /// each kill uses a new host and happens as soon as the calls are pending.
-pub async fn measure(options: Options) -> Figures {
+pub async fn measure(options: Options) -> BenchFigures {
     let mut seen = Seen::default();
     let mut scene = Scene::open(&options).await;
     for kill in 0..options.kills {
@@ -74,7 +74,7 @@ impl Scene {
         for _ in 0..callers {
             let host = self.host.clone();
             calls.spawn(async move {
-                let (tool, arguments) = (good_tool(number, "hold"), Raw::empty_object());
+                let (tool, arguments) = (good_tool(number, "hold"), RawJson::empty_object());
                 host.call(&tool, &arguments, CallOptions::default()).await.map(drop)
             });
         }
@@ -86,7 +86,7 @@ impl Scene {
 
     async fn held(&self, number: usize) -> usize {
         let tool = good_tool(number, "held");
-        let reply = self.host.call(&tool, &Raw::empty_object(), CallOptions::default()).await.unwrap();
+        let reply = self.host.call(&tool, &RawJson::empty_object(), CallOptions::default()).await.unwrap();
         reply.text().unwrap().parse().unwrap()
     }
 
@@ -108,7 +108,7 @@ fn word(ended: &Result<(), HostError>) -> &'static str {
 }
 
 impl Seen {
-    fn figures(mut self, options: &Options) -> Figures {
+    fn figures(mut self, options: &Options) -> BenchFigures {
         json!({
             "kills": self.recovery.len(), "callers": options.callers, "age_s": options.age.as_secs_f64(),
             "last_end_p50_ms": milliseconds(&mut self.last_end, 50),

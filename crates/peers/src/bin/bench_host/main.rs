@@ -17,7 +17,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use serde_json::Value;
-use wharf_peers::{Flavour, block_on};
+use wharf_peers::{RuntimeFlavour, block_on};
 
 const USAGE: &str = "usage: bench-host crowd|kill|overhead|memory --server PATH [--good N] [--dead N] [--slow N]
        [--crash N] [--counted N] [--callers N] [--secs S] [--kills N] [--age S] [--local]";
@@ -26,18 +26,18 @@ fn main() {
     wharf::guard::run_if_asked();
     let options = Options::parse(std::env::args().skip(1));
     let figures = match options.part.as_str() {
-        "crowd" => block_on(Flavour::Multi, crowd::measure(options)),
-        "kill" => block_on(Flavour::Multi, kill::measure(options)),
+        "crowd" => block_on(RuntimeFlavour::Multi, crowd::measure(options)),
+        "kill" => block_on(RuntimeFlavour::Multi, kill::measure(options)),
         // On one thread, so that the comparison includes no cross-thread wakeups.
-        "overhead" => block_on(Flavour::Current, overhead::measure(options)),
-        "memory" => block_on(Flavour::Multi, memory::measure(options)),
+        "overhead" => block_on(RuntimeFlavour::Current, overhead::measure(options)),
+        "memory" => block_on(RuntimeFlavour::Multi, memory::measure(options)),
         _ => panic!("{USAGE}"),
     };
     println!("{figures}");
 }
 
 /// The figures of one part, as a JSON object.
-type Figures = Value;
+type BenchFigures = Value;
 
 /// Command-line options.
 struct Options {

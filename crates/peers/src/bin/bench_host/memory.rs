@@ -4,10 +4,10 @@ use serde_json::json;
 use wharf_peers::{Kind, answered, entry, host};
 
 use crate::process::{children, memory};
-use crate::{Figures, Options};
+use crate::{BenchFigures, Options};
 
 /// Measures the memory in KiB of an idle host with `options.good` connected servers, after listing.
-pub async fn measure(options: Options) -> Figures {
+pub async fn measure(options: Options) -> BenchFigures {
     let servers = (0..options.good).map(|number| entry(&options.server, Kind::Good, number, None)).collect();
     let host = host(servers).start().await.unwrap();
     answered(&host, options.good).await;

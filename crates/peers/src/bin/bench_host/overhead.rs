@@ -4,16 +4,16 @@ use std::hint::black_box;
 use std::time::Instant;
 
 use serde_json::json;
-use wharf::{CallOptions, Connection, Host, Raw};
+use wharf::{CallOptions, Connection, Host, RawJson};
 use wharf_peers::{InlineEcho, Kind, allow, answered, entry, good_tool, host, named, nanoseconds, small};
 
-use crate::{Figures, Options, milliseconds};
+use crate::{BenchFigures, Options, milliseconds};
 
 /// Consecutive calls of one kind before the other kind takes its turn.
 const TURN: usize = 200;
 
 /// Measures the medians of both kinds, which alternate on the same connection.
-pub async fn measure(options: Options) -> Figures {
+pub async fn measure(options: Options) -> BenchFigures {
     let host = open(&options).await;
     answered(&host, 1).await;
     let connection = host.connection(named(Kind::Good, 0).as_str()).unwrap();
@@ -50,7 +50,7 @@ async fn open(options: &Options) -> Host {
 }
 
 /// Runs one turn of each kind. Returns the times in nanoseconds: through the host, and on the connection.
-async fn turns(host: &Host, connection: &Connection, arguments: &Raw) -> (Vec<u64>, Vec<u64>) {
+async fn turns(host: &Host, connection: &Connection, arguments: &RawJson) -> (Vec<u64>, Vec<u64>) {
     let tool = good_tool(0, "echo");
     let (mut through, mut direct) = (Vec::with_capacity(TURN), Vec::with_capacity(TURN));
     for _ in 0..TURN {

@@ -11,7 +11,7 @@ use crate::Context;
 
 /// Resource subscriptions of handshake-era clients, and open subscriptions of stateless clients.
 #[derive(Default)]
-pub struct Audience {
+pub struct SubscriberSet {
     wanted: Mutex<HashSet<String>>,
     sinks: Mutex<Vec<SubscriptionSink>>,
     /// Number of subscriptions the SDK is about to open.
@@ -19,7 +19,7 @@ pub struct Audience {
     end: Notify,
 }
 
-impl Audience {
+impl SubscriberSet {
     pub fn subscribe(&self, uri: String) {
         self.wanted.lock().unwrap().insert(uri);
     }

@@ -32,7 +32,7 @@ use rmcp::service::{RequestContext, SubscriptionContext};
 use rmcp::task_manager::TaskManager;
 use rmcp::{ErrorData, RoleServer, ServerHandler, ServiceExt, transport};
 
-use audience::Audience;
+use audience::SubscriberSet;
 use work::Work;
 
 type Context = RequestContext<RoleServer>;
@@ -50,7 +50,7 @@ async fn main() {
 /// The server; each method delegates to a module. Over HTTP, all instances share their state.
 #[derive(Clone, Default)]
 struct Peer {
-    audience: Arc<Audience>,
+    audience: Arc<SubscriberSet>,
     work: Arc<Work>,
     tasks: Arc<TaskManager>,
 }

@@ -3,8 +3,8 @@
 
 use serde_json::json;
 use tokio::sync::watch;
-use wharf_client::Services;
-use wharf_wire::{ElicitAnswer, Elicitation};
+use wharf_client::ClientServices;
+use wharf_wire::{Elicitation, ElicitationResponse};
 
 use crate::asking::put;
 use crate::crew::{Hold, Model, Person, Undecided};
@@ -14,7 +14,7 @@ use crate::quay::{each, over_http};
 #[tokio::test]
 async fn a_form_is_filled_in() {
     let person = Person::accepts(json!({"name": "Argo", "arrival": "2026-11-15", "berth": 7}));
-    each(&over_http(), Services::default().elicitation(person.clone()), async |quay| {
+    each(&over_http(), ClientServices::default().elicitation(person.clone()), async |quay| {
         let seen = quay.call_json("ask_form", json!({})).await;
         assert_eq!((&seen["action"], &seen["content"]["name"]), (&json!("accept"), &json!("Argo")), "{}", quay.side);
         assert_eq!(seen["content"]["email"], "master@example.org", "{}: the default", quay.side);
@@ -27,11 +27,11 @@ async fn a_form_is_filled_in() {
 #[tokio::test]
 async fn two_questions_one_after_the_other() {
     let person = Person::new(|question| {
-        let Elicitation::Form(form) = question else { return ElicitAnswer::Cancel };
+        let Elicitation::Form(form) = question else { return ElicitationResponse::Cancel };
         let answer = if form.field("name").is_some() { json!({"name": "Ada"}) } else { json!({"port": "Riga"}) };
-        ElicitAnswer::Accept(Some(raw(&answer)))
+        ElicitationResponse::Accept(Some(raw(&answer)))
     });
-    each(&over_http(), Services::default().elicitation(person.clone()), async |quay| {
+    each(&over_http(), ClientServices::default().elicitation(person.clone()), async |quay| {
         assert_eq!(quay.call("ask_twice", json!({})).await, "Ada sails to Riga.", "{}", quay.side);
         assert_eq!(person.asked().len(), 2, "{}", quay.side);
         // In the stateless era the call is made again with what was answered.
@@ -44,7 +44,7 @@ async fn two_questions_one_after_the_other() {
 #[tokio::test]
 async fn a_form_a_model_and_the_directories_at_once() {
     let (person, model) = (Person::accepts(json!({"name": "Ada"})), Model::noon());
-    let services = Services::default().elicitation(person.clone()).sampling(model.clone());
+    let services = ClientServices::default().elicitation(person.clone()).sampling(model.clone());
     each(&over_http(), services.roots(Hold::new("file:///tmp/hold")), async |quay| {
         let seen = quay.call("ask_all", json!({})).await;
         for word in ["Ada", "noon", "file:///tmp/hold"] {
@@ -58,7 +58,7 @@ async fn a_form_a_model_and_the_directories_at_once() {
 #[tokio::test]
 async fn a_call_given_up_while_a_person_is_asked_leaves_the_server_usable() {
     let open = watch::Sender::new(0);
-    each(&over_http(), Services::default().elicitation(Undecided(open.clone())), async |quay| {
+    each(&over_http(), ClientServices::default().elicitation(Undecided(open.clone())), async |quay| {
         let mut asked = open.subscribe();
         tokio::select! {
             outcome = quay.try_call("ask_form", json!({})) => panic!("{}: {outcome:?}", quay.side),

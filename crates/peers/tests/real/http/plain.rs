@@ -1,7 +1,7 @@
 //! What every server can do: say what it is, list what it has, answer, and refuse.
 
 use serde_json::json;
-use wharf_client::{CallOptions, Services};
+use wharf_client::{CallOptions, ClientServices};
 use wharf_wire::Content;
 
 use crate::many_at_once;
@@ -10,7 +10,7 @@ use crate::quay::{Visit, each, over_http};
 
 #[tokio::test]
 async fn what_a_server_offers_is_listed_read_and_called() {
-    each(&over_http(), Services::default(), async |quay| {
+    each(&over_http(), ClientServices::default(), async |quay| {
         assert_eq!(quay.connection.facts().instructions.as_deref(), Some("Ask the harbour master."));
         tools(quay).await;
         resources(quay).await;
@@ -50,7 +50,7 @@ async fn prompts(quay: &Visit) {
 
 #[tokio::test]
 async fn a_call_that_cannot_be_made_says_so_and_harms_nobody() {
-    each(&over_http(), Services::default(), async |quay| {
+    each(&over_http(), ClientServices::default(), async |quay| {
         for (tool, arguments) in [("no-such-tool", json!({})), ("add", json!({"a": "two"}))] {
             let outcome = quay.connection.call_tool(tool, &raw(&arguments), CallOptions::default()).await;
             match &outcome {
@@ -66,7 +66,7 @@ async fn a_call_that_cannot_be_made_says_so_and_harms_nobody() {
 #[tokio::test]
 async fn a_megabyte_goes_there_and_comes_back() {
     let text = "high water at noon; ".repeat((1 << 20) / 20 + 1);
-    each(&over_http(), Services::default(), async |quay| {
+    each(&over_http(), ClientServices::default(), async |quay| {
         let back = quay.call("echo", json!({ "text": text })).await;
         assert!(back == text, "{}: {} bytes came back", quay.side, back.len());
     })
@@ -75,7 +75,7 @@ async fn a_megabyte_goes_there_and_comes_back() {
 
 #[tokio::test]
 async fn calls_at_once_get_each_their_own_answer() {
-    each(&over_http(), Services::default(), async |quay| {
+    each(&over_http(), ClientServices::default(), async |quay| {
         many_at_once(&quay.connection, |n| (json!({"text": n.to_string()}), n.to_string())).await;
     })
     .await;

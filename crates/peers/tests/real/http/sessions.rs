@@ -1,14 +1,14 @@
 //! Sessions of the handshake era, and that there are none in the stateless one.
 
 use serde_json::json;
-use wharf_client::Services;
+use wharf_client::ClientServices;
 
 use crate::quay::{each, over_http};
 
 /// Each of the other tests checks on leaving that sessions were ended, once each; this one that calls need nothing more.
 #[tokio::test]
 async fn a_call_is_one_request_and_nothing_else() {
-    each(&over_http(), Services::default(), async |quay| {
+    each(&over_http(), ClientServices::default(), async |quay| {
         // The server's own stream may still be on its way to it.
         quay.call("echo", json!({"text": "ahoy"})).await;
         if !quay.side.is_stateless() {

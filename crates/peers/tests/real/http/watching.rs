@@ -2,7 +2,7 @@
 //! server's own stream.
 
 use serde_json::json;
-use wharf_client::{CallOptions, Event, Services};
+use wharf_client::{CallOptions, ClientServices, Event};
 use wharf_wire::Interest;
 
 use crate::quay::{STATELESS, Sdk, Visit, Way, each, over_http};
@@ -15,7 +15,7 @@ fn interest() -> Interest {
 
 #[tokio::test]
 async fn a_list_and_a_resource_tell_of_their_changes() {
-    each(&over_http(), Services::default(), async |quay| {
+    each(&over_http(), ClientServices::default(), async |quay| {
         let mut watch = quay.connection.subscribe(interest()).await.unwrap();
         assert_eq!(*watch.honoured(), interest(), "{}", quay.side);
         let before = counter(quay).await;
@@ -57,7 +57,7 @@ async fn counter(quay: &Visit) -> u64 {
 async fn a_watch_that_the_server_ends_is_opened_again() {
     let sides = STATELESS.into_iter().filter(|side| side.sdk != Sdk::TypeScript2);
     let sides: Vec<_> = sides.map(|side| side.by(Way::Streamable)).collect();
-    each(&sides, Services::default(), async |quay| {
+    each(&sides, ClientServices::default(), async |quay| {
         let mut watch = quay.connection.subscribe(interest()).await.unwrap();
         for round in 1..=2 {
             assert_eq!(quay.call("end_listen", json!({})).await, "ended");

@@ -3,7 +3,7 @@
 use std::sync::{Arc, Mutex};
 
 use serde_json::{Value, json};
-use wharf_client::{CallOptions, Direction, Services};
+use wharf_client::{CallOptions, ClientServices, Direction};
 use wharf_wire::LogLevel;
 
 use crate::crew::Log;
@@ -12,7 +12,7 @@ use crate::quay::{Visit, each, over_http};
 
 #[tokio::test]
 async fn progress_comes_in_order_and_ahead_of_the_result() {
-    each(&over_http(), Services::default(), async |quay| {
+    each(&over_http(), ClientServices::default(), async |quay| {
         let seen = Arc::new(Mutex::new(Vec::new()));
         let sink = Arc::clone(&seen);
         let options = CallOptions::default()
@@ -29,7 +29,7 @@ async fn progress_comes_in_order_and_ahead_of_the_result() {
 #[tokio::test]
 async fn what_a_server_logs_arrives_from_the_wanted_level_on() {
     let log = Log::default();
-    each(&over_http(), Services::default().logs(LogLevel::Warning, log.clone()), async |quay| {
+    each(&over_http(), ClientServices::default().logs(LogLevel::Warning, log.clone()), async |quay| {
         quay.call("log", json!({"level": "info", "message": "calm"})).await;
         quay.call("log", json!({"level": "error", "message": "fog ⚓"})).await;
         // Beside the answer there is a stream of the server's own, and neither waits for the other.
@@ -47,7 +47,7 @@ fn is_fog(params: &Value) -> bool {
 
 #[tokio::test]
 async fn a_call_that_is_given_up_is_stopped_on_the_server() {
-    each(&over_http(), Services::default(), async |quay| {
+    each(&over_http(), ClientServices::default(), async |quay| {
         let options = CallOptions::default().progress(|_| {});
         let arguments = raw(&json!({"steps": 3000}));
         tokio::select! {

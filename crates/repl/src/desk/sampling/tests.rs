@@ -8,12 +8,12 @@ use wharf_spec::ServerName;
 use wharf_testkit::modeld::{self, Modeld, Script};
 use wharf_wire::View as _;
 
-use crate::desk::Arrival;
+use crate::desk::DeskMessage;
 use wharf_terminal::console::Manner;
 use wharf_terminal::question::Heard;
 
 fn request(text: &str) -> SamplingRequest {
-    SamplingRequest::view(Raw::parse(text.to_owned()).unwrap(), &Bounds::default()).unwrap()
+    SamplingRequest::view(RawJson::parse(text.to_owned()).unwrap(), &JsonLimits::default()).unwrap()
 }
 
 const AHOY: &str = r#"{"maxTokens":50,"systemPrompt":"Be brief.","messages":[
@@ -41,17 +41,17 @@ fn a_request_becomes_a_conversation() {
 }
 
 /// Answers the desk's questions with these lines in order. Returns the output.
-async fn person(mut inbox: mpsc::Receiver<Arrival>, lines: &[&str]) -> Vec<String> {
+async fn person(mut inbox: mpsc::Receiver<DeskMessage>, lines: &[&str]) -> Vec<String> {
     let mut shown = Vec::new();
     for line in lines {
-        let Some(Arrival::Question(mut question)) = inbox.recv().await else { panic!("nobody asks for {line}") };
+        let Some(DeskMessage::Question(mut question)) = inbox.recv().await else { panic!("nobody asks for {line}") };
         shown.push(anstream::adapter::strip_str(&question.begin()).to_string());
         assert_eq!(question.hear(Heard::Line((*line).to_owned())), None);
     }
     shown
 }
 
-fn slot() -> (Slot, mpsc::Receiver<Arrival>) {
+fn slot() -> (Slot, mpsc::Receiver<DeskMessage>) {
     let (inbox, arrivals) = mpsc::channel(4);
     (Slot { inbox, samples: Arc::default() }, arrivals)
 }
@@ -85,8 +85,8 @@ async fn the_model_answers_after_a_yes_and_the_server_is_sent_it_after_another()
                 r#"{"content":{"text":"High water at six.","type":"text"},"model":"small","role":"assistant","stopReason":"endTurn"}"#,
             ),
         ),
-        (&["y", "n"], Err(NotSampled::Declined)),
-        (&["n"], Err(NotSampled::Declined)),
+        (&["y", "n"], Err(SamplingError::Declined)),
+        (&["n"], Err(SamplingError::Declined)),
     ] {
         let script = Script { keyless: true, ..Script::of([modeld::Answer::text("High water at six.")]) };
         let api = Modeld::start(script).unwrap();
@@ -108,7 +108,7 @@ async fn a_server_that_does_not_wait_ends_it() {
     let ((slot, mut arrivals), (reply, answered)) = (slot(), AskReply::pair());
     let (console, model, ask) = (console(), model(&api).await, ask());
     let leaving = async {
-        let Some(Arrival::Question(question)) = arrivals.recv().await else { panic!("nobody asks") };
+        let Some(DeskMessage::Question(question)) = arrivals.recv().await else { panic!("nobody asks") };
         drop(answered);
         question
     };

@@ -23,14 +23,14 @@ pub struct Note {
 }
 
 /// A table to draw.
-pub struct Boxed<'a, const N: usize> {
+pub struct BoxedTable<'a, const N: usize> {
     pub headings: [(&'static str, Side); N],
     pub rows: &'a [BoxedRow<N>],
     /// Columns to omit if space is short, in this order. The first column is truncated before that.
     pub giving_way: &'a [usize],
 }
 
-impl<const N: usize> Boxed<'_, N> {
+impl<const N: usize> BoxedTable<'_, N> {
     /// Draws the box. `dress` styles a finished cell.
     pub fn draw(&self, width: Option<usize>, dress: impl Fn(usize, &str) -> String) -> String {
         let columns = self.fitted(width);

@@ -1,6 +1,6 @@
 //! `/mcp debug SERVER`: details, the connection steps, and counters of silent problems.
 
-use wharf_client::{ConnectTrace, Counters};
+use wharf_client::{ConnectTrace, ConnectionCounters};
 
 use super::details::sheets;
 use super::known;
@@ -42,7 +42,7 @@ fn steps(trace: &ConnectTrace, width: Option<usize>) -> String {
 }
 
 /// Formats the non-zero counters.
-fn counted(counters: &Counters) -> String {
+fn counted(counters: &ConnectionCounters) -> String {
     let all = [
         (counters.notifications, "notifications"),
         (counters.noise, "lines that were no message"),
@@ -81,7 +81,7 @@ mod tests {
 
     #[test]
     fn only_what_happened_is_counted() {
-        let mut counters = Counters::default();
+        let mut counters = ConnectionCounters::default();
         assert_eq!(counted(&counters), "nothing out of the ordinary");
         (counters.noise, counters.notifications) = (2, 7);
         assert_eq!(counted(&counters), "7 notifications, 2 lines that were no message");

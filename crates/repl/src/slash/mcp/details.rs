@@ -1,6 +1,6 @@
 //! `/mcp SERVER`: all details of a server, without its wire messages.
 
-use wharf::catalog::Freshness;
+use wharf::catalog::ListFreshness;
 use wharf::{ConnectedStatus, OfferStatus, ServerStatus, State};
 use wharf_spec::{Shown, Untrusted};
 use wharf_wire::{Implementation, ServerCapabilities};
@@ -8,7 +8,7 @@ use wharf_wire::{Implementation, ServerCapabilities};
 use super::known;
 use super::status::{is_on, next_step};
 use crate::slash::{Post, Wish};
-use wharf_terminal::age::Ago;
+use wharf_terminal::age::AgeText;
 use wharf_terminal::clock::timestamp;
 use wharf_terminal::counted::Counted;
 use wharf_terminal::failure::{Failure, gutter};
@@ -65,7 +65,7 @@ struct ServerSheet(Sheet);
 
 impl ServerSheet {
     fn standing(&mut self, row: &Row) {
-        let since = row.since.map(|since| format!(", since {}", Ago(since))).unwrap_or_default();
+        let since = row.since.map(|since| format!(", since {}", AgeText(since))).unwrap_or_default();
         self.0.line("State", &format!("{}{since}", dressed(&state(row.state))));
         let enabled = match (is_on(row), row.enabled) {
             (true, _) => "yes",
@@ -76,7 +76,7 @@ impl ServerSheet {
         self.0.line("Transport", row.transport);
         self.0.line("Source", &format!("{} ({})", row.source, row.file));
         if let Some(at) = row.last_connected_at {
-            self.0.line("Connected", &format!("last at {}, {}", timestamp(at), Ago(at)));
+            self.0.line("Connected", &format!("last at {}, {}", timestamp(at), AgeText(at)));
         }
         if row.restarts > 0 {
             self.0.line("Restarts", &row.restarts.to_string());
@@ -196,8 +196,8 @@ fn offered(offers: &OfferStatus) -> String {
         count => format!(" ({count} withheld)"),
     };
     let age = match offers.freshness {
-        Freshness::Live => String::new(),
-        Freshness::Kept { at } => format!("; as it was {}", Ago(at)),
+        ListFreshness::Live => String::new(),
+        ListFreshness::Kept { at } => format!("; as it was {}", AgeText(at)),
     };
     let (tools, resources) = (Counted(offers.tools, "tool"), Counted(offers.resources, "resource"));
     let (templates, prompts) = (Counted(offers.templates, "template"), Counted(offers.prompts, "prompt"));

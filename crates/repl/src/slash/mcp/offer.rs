@@ -123,16 +123,16 @@ fn shown(name: &str) -> String {
 mod tests {
     use serde_json::{Value, json};
     use unicode_width::UnicodeWidthStr as _;
-    use wharf::catalog::{Filter, Listed, NameStyle, SectionParts};
+    use wharf::catalog::{Filter, Listed, NameStyle, SectionInput};
     use wharf_spec::{Glob, ServerName};
-    use wharf_wire::{Bounds, Raw, ToolDefinition, View as _};
+    use wharf_wire::{JsonLimits, RawJson, ToolDefinition, View as _};
 
     use super::*;
 
     fn tool(name: &str, annotations: Value) -> ToolDefinition {
         let definition = json!({ "name": name, "description": format!("Does {name}."), "inputSchema": {},
             "annotations": annotations });
-        ToolDefinition::view(Raw::parse(definition.to_string()).unwrap(), &Bounds::default()).unwrap()
+        ToolDefinition::view(RawJson::parse(definition.to_string()).unwrap(), &JsonLimits::default()).unwrap()
     }
 
     fn section() -> Section {
@@ -147,7 +147,7 @@ mod tests {
             tool("hidden", json!({})),
         ];
         let inspector = |tool: &ToolDefinition| (tool.name == "poison").then(|| "it gives orders".to_owned());
-        Section::build(SectionParts {
+        Section::build(SectionInput {
             server: &ServerName::new("harbour").unwrap(),
             style: NameStyle::Double,
             filter: &Filter { include: None, exclude: vec![Glob::new("hidden")] },

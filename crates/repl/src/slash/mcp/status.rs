@@ -2,9 +2,9 @@
 
 use wharf::State;
 
-use super::boxed::{Boxed, BoxedRow, Note};
+use super::boxed::{BoxedRow, BoxedTable, Note};
 use crate::slash::{Post, Wish};
-use wharf_terminal::age::Ago;
+use wharf_terminal::age::AgeText;
 use wharf_terminal::columns::Side;
 use wharf_terminal::configured::ADD;
 use wharf_terminal::failure::Failure;
@@ -39,7 +39,7 @@ pub fn run(post: &Post<'_>) -> Result<Wish, Failure> {
 
 fn text(rows: &[Row], width: Option<usize>) -> String {
     let rows: Vec<BoxedRow<7>> = rows.iter().map(|row| BoxedRow { cells: cells(row), below: below(row) }).collect();
-    let table = Boxed { headings: HEADINGS, rows: &rows, giving_way: &GIVING_WAY };
+    let table = BoxedTable { headings: HEADINGS, rows: &rows, giving_way: &GIVING_WAY };
     let hints: String = HINTS.iter().map(|hint| format!("{}\n", paint(QUIET, wrap(hint, width)))).collect();
     format!("{}\n{}\n{hints}", paint(HEADING, "MCP Servers Status:"), table.draw(width, dress))
 }
@@ -53,7 +53,7 @@ fn cells(row: &Row) -> [String; 7] {
         if is_on(row) { "yes" } else { "no" }.to_owned(),
         state(row.state),
         tools,
-        row.since.map_or("-".to_owned(), |since| Ago(since).to_string()),
+        row.since.map_or("-".to_owned(), |since| AgeText(since).to_string()),
     ]
 }
 

@@ -1,7 +1,7 @@
 //! `/mcp connect`, `disconnect`, `reconnect`, `enable`, `disable` and `auth`, for this session only.
 
 use wharf::{HostError, State};
-use wharf_spec::{Admission, ServerName};
+use wharf_spec::{ActivationState, ServerName};
 
 use super::{kept, known};
 use crate::slash::{Post, Wish};
@@ -31,7 +31,7 @@ pub async fn enable(server: &str, post: &Post<'_>) -> Result<Wish, Failure> {
     let name = known(server, post)?;
     let known = post.fleet.known();
     // Enabling does not help a server that is unapproved or invalid.
-    let barred = known.config.server(name.as_str()).filter(|server| server.admission() != Admission::Disabled);
+    let barred = known.config.server(name.as_str()).filter(|server| server.admission() != ActivationState::Disabled);
     if let Some(failure) = barred.and_then(refusal) {
         return Err(failure);
     }

@@ -16,7 +16,7 @@ fn models(directory: &Path, settings: &str, variables: &[(&str, &str)]) -> Model
     let env = named.iter().chain(variables).map(|(name, value)| (name.into(), value.into())).collect();
     let around = Surroundings { env, cwd: directory.to_owned() };
     let console = Arc::new(Console::new(Manner { json: false, debug: false, color: ColorChoice::Never }));
-    let configuration = Arc::new(Configuration::new(ConfigArgs::default(), &around, console));
+    let configuration = Arc::new(ConfigContext::new(ConfigArgs::default(), &around, console));
     let config = Arc::clone(configuration.config().unwrap());
     Models { configuration, config }
 }
@@ -126,7 +126,7 @@ async fn limits_are_the_providers_own() {
         "contextTokens": 5000, "effort": "high", "headers": {"X-A": "b"}}}}"#;
     let models = models(directory.path(), text, KEYS);
     let own = models.choose(Some("own")).await.unwrap();
-    assert_eq!((own.limits.context, own.effort), (5000, Some(Effort::High)));
+    assert_eq!((own.limits.context, own.effort), (5000, Some(ReasoningEffort::High)));
     let provider = own.model.provider();
     assert_eq!((provider.max_tokens, provider.headers[0].0.as_str()), (9, "X-A"));
     let local = models.choose(Some("llama")).await.unwrap();

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use wharf_spec::Untrusted;
-use wharf_wire::{Choice, Field, FieldKind, Raw};
+use wharf_wire::{Choice, Field, FieldKind, RawJson};
 
 use super::{Said, said};
 use crate::editor::{self, Echo};
@@ -14,7 +14,7 @@ const ORDERS: [&str; 4] = [":skip", ":empty", ":decline", ":cancel"];
 const MOST_CHOICES: usize = 200;
 
 /// Returns the input field for a form field with its current value.
-pub fn entry(field: &Field, value: Option<&Raw>) -> editor::Field {
+pub fn entry(field: &Field, value: Option<&RawJson>) -> editor::Field {
     let echo = if field.asks_for_secret() { Echo::Hidden } else { Echo::Shown };
     let (known, before) = (field.clone(), value.cloned());
     let check = move |text: &str| check(&known, before.as_ref(), text);
@@ -22,7 +22,7 @@ pub fn entry(field: &Field, value: Option<&Raw>) -> editor::Field {
 }
 
 /// Rejects a text that further typing cannot make valid. Accepts prefixes of commands and options.
-fn check(field: &Field, value: Option<&Raw>, text: &str) -> Result<(), String> {
+fn check(field: &Field, value: Option<&RawJson>, text: &str) -> Result<(), String> {
     let begins = |word: &str| word.to_lowercase().starts_with(&text.trim().to_lowercase());
     if text.trim().is_empty() || ORDERS.iter().any(|order| begins(order)) || offered(&field.kind).any(begins) {
         return Ok(());
@@ -52,11 +52,11 @@ fn choices(kind: &FieldKind) -> Vec<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use wharf_wire::{Bounds, FormRequest, View as _};
+    use wharf_wire::{FormRequest, JsonLimits, View as _};
 
     fn field(name: &str, property: &str) -> Field {
         let text = format!(r#"{{"message":"m","requestedSchema":{{"properties":{{"{name}":{property}}}}}}}"#);
-        FormRequest::view(Raw::parse(text).unwrap(), &Bounds::default()).unwrap().fields.remove(0)
+        FormRequest::view(RawJson::parse(text).unwrap(), &JsonLimits::default()).unwrap().fields.remove(0)
     }
 
     #[track_caller]

@@ -3,7 +3,7 @@
 use std::fmt::Write as _;
 
 use wharf_spec::Untrusted;
-use wharf_wire::{Choice, Field, FieldKind, Number, Raw};
+use wharf_wire::{Choice, Field, FieldKind, Number, RawJson};
 
 use crate::failure::gutter;
 use crate::question::typed::has_numbers;
@@ -87,7 +87,7 @@ fn shown_choice(option: &Choice) -> String {
 }
 
 /// Formats a value on one line. Secrets are masked.
-pub fn shown_value(field: &Field, value: &Raw) -> String {
+pub fn shown_value(field: &Field, value: &RawJson) -> String {
     if field.asks_for_secret() {
         return "***".to_owned();
     }
@@ -110,7 +110,7 @@ pub fn shown_value(field: &Field, value: &Raw) -> String {
 }
 
 /// Lists all values to be sent.
-pub fn review(server: &str, fields: &[Field], values: &[Option<Raw>]) -> String {
+pub fn review(server: &str, fields: &[Field], values: &[Option<RawJson>]) -> String {
     let mut text = match fields {
         [] => format!("\n{server} wants no values, only a yes."),
         _ => format!("\nThis would be sent to {server}:"),

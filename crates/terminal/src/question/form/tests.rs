@@ -1,5 +1,5 @@
 use super::*;
-use wharf_wire::{Bounds, View as _};
+use wharf_wire::{JsonLimits, View as _};
 
 const FORM: &str = r#"{"message":"Who are\nyou?\u001b[2J","requestedSchema":{"properties":{
     "name":{"type":"string","title":"Your name","description":"As on\nyour badge","minLength":1,"maxLength":9},
@@ -9,7 +9,7 @@ const FORM: &str = r#"{"message":"Who are\nyou?\u001b[2J","requestedSchema":{"pr
     "ok":{"type":"boolean"}},"required":["name","n"]}}"#;
 
 fn form(text: &str) -> FormRequest {
-    FormRequest::view(Raw::parse(text.to_owned()).unwrap(), &Bounds::default()).unwrap()
+    FormRequest::view(RawJson::parse(text.to_owned()).unwrap(), &JsonLimits::default()).unwrap()
 }
 
 fn plain(text: &str) -> String {
@@ -17,9 +17,9 @@ fn plain(text: &str) -> String {
 }
 
 /// Types lines in sequence. Returns the last step and all output.
-fn talk(text: &str, lines: &[&str]) -> (Turn<ElicitAnswer>, String) {
+fn talk(text: &str, lines: &[&str]) -> (Turn<ElicitationResponse>, String) {
     let form = form(text);
-    let mut talk = FormTalk::new("demo", &form);
+    let mut talk = FormDialog::new("demo", &form);
     let mut turn = talk.begin();
     let mut shown = String::new();
     for line in lines {
@@ -112,7 +112,7 @@ fn no_is_a_word_away_everywhere() {
         check(&["Ada", "", "", "", "", line], &format!(r#"{{"action":"{action}"}}"#));
     }
     let form = form(FORM);
-    assert_eq!(FormTalk::new("demo", &form).hear(Heard::End), Turn::Done(ElicitAnswer::Cancel));
+    assert_eq!(FormDialog::new("demo", &form).hear(Heard::End), Turn::Done(ElicitationResponse::Cancel));
 }
 
 #[test]
@@ -130,7 +130,7 @@ fn a_bad_value_says_why_and_asks_again() {
     check_words(&[":quit"], orders);
     check(&["", "Ada", "x", "2", "", "", "", "y"], r#"{"action":"accept","content":{"name":"Ada","n":2,"c":"g"}}"#);
     let form = form(FORM);
-    let Turn::Ask { say, .. } = FormTalk::new("demo", &form).hear(Heard::Garbled) else { panic!("done") };
+    let Turn::Ask { say, .. } = FormDialog::new("demo", &form).hear(Heard::Garbled) else { panic!("done") };
     assert_eq!(say, "  that was not UTF-8; type it again");
 }
 
@@ -163,7 +163,7 @@ fn what_was_said_can_be_changed() {
 #[test]
 fn a_form_without_fields_is_a_plain_question() {
     let (turn, shown) = talk(r#"{"message":"Go on?","requestedSchema":{"properties":{}}}"#, &["y"]);
-    assert_eq!(turn, Turn::Done(ElicitAnswer::Accept(Some(Raw::empty_object()))));
+    assert_eq!(turn, Turn::Done(ElicitationResponse::Accept(Some(RawJson::empty_object()))));
     assert!(shown.contains("demo wants no values, only a yes.\nAgree? [y]es"), "{shown}");
 }
 

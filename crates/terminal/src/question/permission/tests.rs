@@ -1,7 +1,7 @@
 use std::sync::Arc;
 
 use super::*;
-use wharf::Raw;
+use wharf::RawJson;
 use wharf::policy::{Action, Rule};
 use wharf::tools::{Description, Origin};
 use wharf_spec::{Fingerprint, ServerName, ToolId};
@@ -10,13 +10,13 @@ const ROOM: Room = Room { width: 80, rows: 16 };
 
 fn ask(tool: &str, arguments: &str) -> PermissionAsk {
     let server = ServerName::new("math").unwrap();
-    let mut description = Description::new("mcp__math__add", "Adds.", Raw::empty_object());
+    let mut description = Description::new("mcp__math__add", "Adds.", RawJson::empty_object());
     let origin = Origin { provider: "math".into(), name: tool.into(), fingerprint: Fingerprint([0; 32]) };
     description.origin = Some(origin);
     description.title = Some("Add two\u{202e} numbers".to_owned());
     description.hints.read_only = Some(true);
     description.hints.destructive = Some(false);
-    let arguments = Raw::parse(arguments.to_owned()).unwrap();
+    let arguments = RawJson::parse(arguments.to_owned()).unwrap();
     let mut ask = PermissionAsk::new(ToolId::new(&server, tool), Arc::new(description), arguments);
     ask.reason = "no rule says anything about it".to_owned();
     ask.always = Ok(Rule::new("mcp__math__add", Action::Allow));
@@ -29,7 +29,7 @@ fn plain(text: &str) -> String {
 
 /// Types lines in sequence. Returns the answer, if any, and all output.
 fn talk(ask: &PermissionAsk, lines: &[&str]) -> (Option<PermissionAnswer>, String) {
-    let mut talk = PermissionTalk::new(ask, Some("~/config.json"), ROOM);
+    let mut talk = PermissionDialog::new(ask, Some("~/config.json"), ROOM);
     let (mut turn, mut shown) = (talk.begin(), String::new());
     for line in lines {
         let Turn::Ask { say, prompt } = &turn else { panic!("nobody waits for {line}") };
@@ -91,7 +91,7 @@ fn lines_become_answers() {
 #[test]
 fn leaving_is_a_no() {
     for lines in [&[][..], &["r"]] {
-        let mut talk = PermissionTalk::new(&ask("add", "{}"), None, ROOM);
+        let mut talk = PermissionDialog::new(&ask("add", "{}"), None, ROOM);
         for line in lines {
             talk.hear(Heard::Line((*line).to_owned()));
         }
@@ -120,7 +120,7 @@ fn a_huge_text_cannot_hide_anything_or_act() {
     let mut hostile = ask("add\u{1b}]0;x\u{7}\nAllow it?", &format!(r#"{{"said":"{text}"}}"#));
     hostile.changed = Some(format!("  description: {}", "y\n".repeat(500)));
     hostile.caller = "agent\n\nmath says: safe".into();
-    let mut talk = PermissionTalk::new(&hostile, Some("~/config.json"), ROOM);
+    let mut talk = PermissionDialog::new(&hostile, Some("~/config.json"), ROOM);
     let Turn::Ask { say, .. } = talk.begin() else { panic!("no question") };
     let mut shown = plain(&say);
     assert!(shown.len() < 2_000, "{}", shown.len());
@@ -149,7 +149,7 @@ fn what_has_changed_comes_before_the_arguments() {
 fn an_always_that_writes_nothing_says_so() {
     let mut nobody = ask("add", "{}");
     assert!(always(&nobody, None).contains("no file"));
-    nobody.always = Err(wharf::policy::NoRule::TooLong);
+    nobody.always = Err(wharf::policy::RuleWriteError::TooLong);
     assert_eq!(
         always(&nobody, Some("~/config.json")),
         "hold for this session only: the name of the tool is too long for a rule"

@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 
 use super::Fault;
 use super::exchange::Exchange;
-use super::server::Speaks;
+use super::server::ServedEras;
 use super::status::refuse;
 use crate::faultd::frame::{self, Refusal};
 use crate::faultd::healthy::{cached, dressed};
@@ -29,7 +29,7 @@ pub fn find(name: &str) -> Option<Fault> {
 fn switch_era(exchange: &Exchange<'_>) -> bool {
     let server = exchange.server;
     if server.is_open() && exchange.message.is_request() && server.first_time() {
-        let other = if server.options.era == Era::Modern { Speaks::Handshake } else { Speaks::Stateless };
+        let other = if server.options.era == Era::Modern { ServedEras::Handshake } else { ServedEras::Stateless };
         *locked(&server.speaks) = other;
         locked(&server.sessions).clear();
     }

@@ -97,7 +97,7 @@ enum Times {
     Once,
     /// Repeatedly, from the phase on.
     Always,
-    /// Like `Always`, but a request with `Authorization` is served.
+    /// Like `Always`, but a request with `AuthorizationId` is served.
     UntilAuthorized,
 }
 

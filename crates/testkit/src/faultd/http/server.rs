@@ -21,7 +21,7 @@ pub struct HttpServer {
     pub address: SocketAddr,
     /// Address of another listener of this process; the target of forbidden redirects.
     pub elsewhere: SocketAddr,
-    pub speaks: Mutex<Speaks>,
+    pub speaks: Mutex<ServedEras>,
     /// Sessions by id.
     pub sessions: Mutex<HashMap<String, Session>>,
     /// Open HTTP+SSE streams by session.
@@ -41,7 +41,7 @@ pub struct HttpServer {
 
 /// The eras currently served.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Speaks {
+pub enum ServedEras {
     Both,
     Stateless,
     Handshake,
@@ -60,7 +60,7 @@ impl HttpServer {
         if !options.is_first_start() {
             fault = Fault::None;
         }
-        let speaks = if options.era == Era::Modern { Speaks::Both } else { Speaks::Handshake };
+        let speaks = if options.era == Era::Modern { ServedEras::Both } else { ServedEras::Handshake };
         Ok(HttpServer {
             options,
             fault,
@@ -132,7 +132,7 @@ impl HttpServer {
         self.numbers.fetch_add(1, Ordering::SeqCst)
     }
 
-    pub fn speaks(&self) -> Speaks {
+    pub fn speaks(&self) -> ServedEras {
         *locked(&self.speaks)
     }
 

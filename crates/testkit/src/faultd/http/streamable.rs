@@ -3,7 +3,7 @@
 use serde_json::json;
 
 use super::exchange::Exchange;
-use super::server::Speaks;
+use super::server::ServedEras;
 use super::{Fault, Stage, listen, resume};
 use crate::faultd::frame::{self, Message, Refusal};
 use crate::faultd::healthy::{self, carry_out, check_meta, discover_result, dressed, initialize_result, nonce};
@@ -131,9 +131,9 @@ fn admit(exchange: &Exchange<'_>) -> Result<(), Away> {
         return Err(violated(exchange, 406, -32000, "Accept lacks one of the two types"));
     }
     match (exchange.stateless, exchange.server.speaks()) {
-        (true, Speaks::Handshake) => Err((400, Refusal::new(-32000, "Bad Request: Server not initialized"))),
+        (true, ServedEras::Handshake) => Err((400, Refusal::new(-32000, "Bad Request: Server not initialized"))),
         (true, _) => admit_stateless(exchange),
-        (false, Speaks::Stateless) => {
+        (false, ServedEras::Stateless) => {
             let asked = json!(request.header("mcp-protocol-version").unwrap_or(HANDSHAKE[0]));
             Err((400, healthy::unsupported_version(&[MODERN], &asked)))
         }

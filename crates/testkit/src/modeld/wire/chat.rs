@@ -27,7 +27,7 @@ pub(super) fn whole(turn: &Turn) -> Value {
 
 pub(super) fn events(turn: &Turn, request: &Value) -> Vec<Event> {
     let counts = request["stream_options"]["include_usage"] == true;
-    let mut chunks = Chunks { turn, counts, events: Vec::new() };
+    let mut chunks = ChatChunks { turn, counts, events: Vec::new() };
     chunks.fill();
     if turn.breaks_off {
         let message = "The server had an error";
@@ -44,14 +44,14 @@ pub(super) fn events(turn: &Turn, request: &Value) -> Vec<Event> {
 }
 
 /// A stream under construction.
-struct Chunks<'a> {
+struct ChatChunks<'a> {
     turn: &'a Turn,
     /// If set, every chunk has a `usage`, null in all but the last.
     counts: bool,
     events: Vec<Event>,
 }
 
-impl Chunks<'_> {
+impl ChatChunks<'_> {
     fn fill(&mut self) {
         let turn = self.turn;
         let speaks = turn.blocks.iter().any(|block| matches!(block, Block::Text(_)));

@@ -1,7 +1,7 @@
 //! Fields that ask for secrets, and harmless fields with similar words.
 
 use super::*;
-use crate::Raw;
+use crate::RawJson;
 
 fn field(name: &str, kind: FieldKind) -> Field {
     Field { name: name.to_owned(), title: None, description: None, required: false, kind, default: None }
@@ -96,7 +96,7 @@ fn every_text_of_a_field_is_read() {
     assert!(!is_asked_by(&plain));
     assert!(is_asked_by(&Field { title: Some("Password".to_owned()), ..plain.clone() }));
     assert!(is_asked_by(&Field { description: Some("your API key, please".to_owned()), ..plain.clone() }));
-    assert!(!is_asked_by(&Field { default: Raw::of("password").ok(), ..plain.clone() }));
+    assert!(!is_asked_by(&Field { default: RawJson::of("password").ok(), ..plain.clone() }));
     let format = Some(TextFormat::Other("password".to_owned()));
     assert!(is_asked_by(&Field { kind: FieldKind::Text { min_length: None, max_length: None, format }, ..plain }));
 }

@@ -1,12 +1,12 @@
 //! Reasoning tests against an API fixture that validates requests as strictly as the real APIs.
 
 use url::Url;
-use wharf_json::Raw;
+use wharf_json::RawJson;
 use wharf_testkit::modeld::{Answer, Modeld, Say, Script};
 
 use super::*;
 use crate::conversation::ResultBlock;
-use crate::provider::Effort;
+use crate::provider::ReasoningEffort;
 
 /// A model, a conversation with it, and the API fixture.
 struct Talk {
@@ -32,7 +32,7 @@ impl Talk {
     }
 
     /// Sends a request, adds the response to the conversation, and adds the results of its calls or a further message.
-    async fn go_on(&mut self, effort: Option<Effort>) {
+    async fn go_on(&mut self, effort: Option<ReasoningEffort>) {
         let (conversation, tools) = (&self.conversation, Arc::default());
         let request = Request { conversation, tools: &tools, tool_choice: ToolChoice::Auto, effort };
         let mut stream = self.model.stream(request).await.unwrap();
@@ -76,13 +76,13 @@ fn results(block: &Block) -> Option<Block> {
 }
 
 fn looking() -> Answer {
-    Answer::default().and(Say::Thinking("hm".into())).and(Say::call("look", Raw::empty_object().get().into()))
+    Answer::default().and(Say::Thinking("hm".into())).and(Say::call("look", RawJson::empty_object().get().into()))
 }
 
 #[tokio::test]
 async fn an_effort_is_taken_by_every_generation_and_thoughts_come_back() {
     for model in ["claude-sonnet-5", "claude-opus-4-6", "claude-haiku-4-5", "small"] {
-        for effort in [Effort::Low, Effort::High] {
+        for effort in [ReasoningEffort::Low, ReasoningEffort::High] {
             let mut talk = Talk::with_anthropic(model, [looking(), Answer::text("done")]).await;
             talk.go_on(Some(effort)).await;
             talk.go_on(Some(effort)).await;
@@ -115,7 +115,7 @@ async fn a_model_that_does_not_think_is_asked_for_its_thoughts_once() {
 async fn thoughts_stay_with_the_model_that_had_them() {
     let answers = [looking(), Answer::text("done"), looking()];
     let mut talk = Talk::with_openai("gpt-5.6", answers).await;
-    talk.go_on(Some(Effort::Low)).await;
+    talk.go_on(Some(ReasoningEffort::Low)).await;
     let first = std::mem::replace(&mut talk.model, openai(&talk.modeld, "gpt-5.7").await);
     talk.go_on(None).await;
     assert_eq!(talk.brought_back(), 0);

@@ -5,7 +5,7 @@ use proptest::prelude::*;
 use super::*;
 
 #[derive(Debug, Clone)]
-enum Happening {
+enum ArbitraryEvent {
     Gathered {
         notes: usize,
     },
@@ -21,13 +21,18 @@ enum Happening {
     Cancelled,
 }
 
-fn happening() -> impl Strategy<Value = Happening> {
-    use Happening::*;
+fn happening() -> impl Strategy<Value = ArbitraryEvent> {
+    use ArbitraryEvent::*;
     let id = prop_oneof![Just(""), Just("1"), Just("2"), Just("ü:3")];
     let tool = prop_oneof![Just("a"), Just("b")];
     let malformed = prop_oneof![4 => Just(None), 1 => Just(Some("{".to_owned()))];
     let made = (id, tool, malformed).prop_map(|(id, name, malformed)| {
-        Block(super::Block::ToolCall { id: id.into(), name: name.into(), arguments: Raw::empty_object(), malformed })
+        Block(super::Block::ToolCall {
+            id: id.into(),
+            name: name.into(),
+            arguments: RawJson::empty_object(),
+            malformed,
+        })
     });
     let stop = prop_oneof![
         2 => Just(Stop::EndTurn),
@@ -65,27 +70,27 @@ fn happening() -> impl Strategy<Value = Happening> {
 }
 
 impl Play {
-    fn happen(&mut self, happening: Happening) {
+    fn happen(&mut self, happening: ArbitraryEvent) {
         match happening {
-            Happening::Gathered { notes } => {
+            ArbitraryEvent::Gathered { notes } => {
                 let queue = wharf_tools::Notes::default();
                 (0..notes).for_each(|number| queue.push("server", &number.to_string()));
                 // As in the driver: notes stay queued while the machine does not accept them.
                 let notes = if self.machine.takes_notes() { queue.take() } else { Vec::new() };
                 self.step(Event::Gathered(Gathered { notes, offering: offering() }));
             }
-            Happening::Text(text) => self.model(ModelEvent::TextDelta(text.into())),
-            Happening::Thinking => self.model(ModelEvent::ThinkingDelta("hm".into())),
-            Happening::Block(block) => self.model(ModelEvent::BlockDone(block)),
-            Happening::Usage(input) => self.model(ModelEvent::Usage { input, output: 1, cached: 0 }),
-            Happening::Done(stop) => self.model(ModelEvent::Done { stop }),
-            Happening::Failed(error) => self.step(Event::Failed(error)),
-            Happening::OutOfRequests => self.step(Event::OutOfRequests),
-            Happening::CallEnded(at, result) => {
+            ArbitraryEvent::Text(text) => self.model(ModelEvent::TextDelta(text.into())),
+            ArbitraryEvent::Thinking => self.model(ModelEvent::ThinkingDelta("hm".into())),
+            ArbitraryEvent::Block(block) => self.model(ModelEvent::BlockDone(block)),
+            ArbitraryEvent::Usage(input) => self.model(ModelEvent::Usage { input, output: 1, cached: 0 }),
+            ArbitraryEvent::Done(stop) => self.model(ModelEvent::Done { stop }),
+            ArbitraryEvent::Failed(error) => self.step(Event::Failed(error)),
+            ArbitraryEvent::OutOfRequests => self.step(Event::OutOfRequests),
+            ArbitraryEvent::CallEnded(at, result) => {
                 let id = self.open.get(at).cloned().unwrap_or_else(|| "nobody".to_owned());
                 self.end_call_with(&id, result);
             }
-            Happening::Cancelled => self.step(Event::Cancelled),
+            ArbitraryEvent::Cancelled => self.step(Event::Cancelled),
         }
     }
 
@@ -115,8 +120,8 @@ impl Play {
     }
 
     /// Reports whether the event is a well-formed call in the answering phase.
-    fn hears_call(&self, happening: &Happening) -> bool {
-        let is_call = matches!(happening, Happening::Block(Block::ToolCall { malformed: None, .. }));
+    fn hears_call(&self, happening: &ArbitraryEvent) -> bool {
+        let is_call = matches!(happening, ArbitraryEvent::Block(Block::ToolCall { malformed: None, .. }));
         is_call && matches!(self.machine.phase, Phase::Answering(_))
     }
 

@@ -5,7 +5,7 @@ use url::Url;
 use wharf_config::{Part, parts};
 
 use super::Args;
-use super::flags::{Flags, Keeping, Login, Transport};
+use super::flags::{AddFlags, Keeping, Login, Transport};
 use wharf_terminal::failure::Failure;
 
 /// Placeholder for a secret that is prompted for.
@@ -36,7 +36,7 @@ pub fn of(args: &Args) -> Result<Map<String, Value>, Failure> {
 
 /// Determines the command or URL, which can be given in several ways.
 fn way(args: &Args) -> Result<Way, Failure> {
-    let Flags { transport, url, command, arg, .. } = &args.flags;
+    let AddFlags { transport, url, command, arg, .. } = &args.flags;
     let words = || args.rest.iter().chain(arg).cloned().collect();
     let is_address = |text: &str| match transport {
         Some(Transport::Stdio) => false,
@@ -66,8 +66,8 @@ fn alone(args: &Args, way: Way) -> Result<Way, Failure> {
 }
 
 /// Rejects flags that do not apply to this kind of target.
-fn check(flags: &Flags, way: &Way) -> Result<(), Failure> {
-    let Flags { transport, header, env, cwd, login, .. } = flags;
+fn check(flags: &AddFlags, way: &Way) -> Result<(), Failure> {
+    let AddFlags { transport, header, env, cwd, login, .. } = flags;
     let (odd, instead) = match way {
         Way::Start { .. } => {
             let wrong = transport.is_some_and(|transport| transport != Transport::Stdio);
@@ -89,7 +89,7 @@ fn check(flags: &Flags, way: &Way) -> Result<(), Failure> {
     }
 }
 
-fn start(entry: &mut Map<String, Value>, flags: &Flags, command: String, args: Vec<String>) -> Result<(), Failure> {
+fn start(entry: &mut Map<String, Value>, flags: &AddFlags, command: String, args: Vec<String>) -> Result<(), Failure> {
     entry.insert("command".to_owned(), command.into());
     if !args.is_empty() {
         entry.insert("args".to_owned(), args.into());
@@ -115,7 +115,7 @@ fn start(entry: &mut Map<String, Value>, flags: &Flags, command: String, args: V
     Ok(())
 }
 
-fn dial(entry: &mut Map<String, Value>, flags: &Flags, url: String) -> Result<(), Failure> {
+fn dial(entry: &mut Map<String, Value>, flags: &AddFlags, url: String) -> Result<(), Failure> {
     check_address("the URL", &url)?;
     entry.insert("url".to_owned(), url.into());
     match flags.transport {

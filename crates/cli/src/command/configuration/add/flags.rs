@@ -6,7 +6,7 @@ use clap::ValueEnum;
 
 /// Connection and settings of a server, given by flags.
 #[derive(Debug, clap::Args)]
-pub struct Flags {
+pub struct AddFlags {
     /// Transport; detected if not given
     #[arg(long, short, value_enum, help_heading = "Server")]
     pub transport: Option<Transport>,

@@ -2,22 +2,22 @@
 
 use super::*;
 use wharf_client::{Elicitor, Pending};
-use wharf_wire::{ElicitAnswer, Elicitation};
+use wharf_wire::{Elicitation, ElicitationResponse};
 
 /// Answers everything with the question.
 struct Parrot;
 
 impl Elicitor for Parrot {
-    fn elicit(&self, _server: &str, question: Elicitation) -> Pending<ElicitAnswer> {
-        let answer = Raw::of(&serde_json::json!({ "answer": question.message() })).unwrap();
-        Box::pin(std::future::ready(ElicitAnswer::Accept(Some(answer))))
+    fn elicit(&self, _server: &str, question: Elicitation) -> Pending<ElicitationResponse> {
+        let answer = RawJson::of(&serde_json::json!({ "answer": question.message() })).unwrap();
+        Box::pin(std::future::ready(ElicitationResponse::Accept(Some(answer))))
     }
 }
 
 pub async fn inputs(cell: &Cell) -> Problems {
     let server = Fixture::start(cell);
     let mut options = cell.options();
-    options.services = wharf_client::Services::default().elicitation(Parrot);
+    options.services = wharf_client::ClientServices::default().elicitation(Parrot);
     let connection = match connect_http(&server.spec(), options).await {
         Ok(connection) => connection,
         Err(error) => return vec![explain(&error)],

@@ -7,7 +7,7 @@ use tokio::time::Instant;
 
 use super::server::Held;
 use super::{MOST_CALLS, NAMES, World};
-use crate::lane::{Journey, Move, next_move};
+use crate::lane::{NextStep, RetryState, next_move};
 use crate::supervise::Way;
 
 /// Timeout of a call that waits for its server.
@@ -19,7 +19,7 @@ pub struct Call {
     made_of: usize,
     /// The server that currently handles the call.
     pub server: usize,
-    journey: Journey,
+    journey: RetryState,
     stage: Stage,
     delivered: bool,
     until: Instant,
@@ -89,7 +89,7 @@ impl World {
     pub(super) fn call(&mut self, name: usize) -> usize {
         let server = self.current[name];
         self.servers[server].in_flight += 1;
-        let (journey, until) = (Journey::default(), self.now + PATIENCE);
+        let (journey, until) = (RetryState::default(), self.now + PATIENCE);
         let made = Call { name, made_of: server, server, journey, stage: Stage::Waiting, delivered: false, until };
         self.live.push(self.calls.len());
         self.calls.push(made);
@@ -124,13 +124,13 @@ impl World {
     fn look_for_way(&mut self, call: usize) -> bool {
         let (server, stale) = (&mut self.servers[self.calls[call].server], self.calls[call].journey.stale);
         match (next_move(&server.way(), server.epoch(), stale, self.now), server.way()) {
-            (Move::Go, Way::Open(link)) => {
+            (NextStep::Go, Way::Open(link)) => {
                 assert_eq!(link.epoch, server.epoch(), "a connection goes by the number it is known by");
                 self.calls[call].stage = Stage::Going(link);
                 true
             }
-            (Move::Wake, _) => !std::mem::replace(&mut server.wanted, true),
-            (Move::GiveUp, _) => {
+            (NextStep::Wake, _) => !std::mem::replace(&mut server.wanted, true),
+            (NextStep::GiveUp, _) => {
                 self.turn_to_successor(call);
                 true
             }
@@ -148,7 +148,7 @@ impl World {
         self.release(server);
         self.servers[now].in_flight += 1;
         self.calls[call].server = now;
-        self.calls[call].journey = Journey::default();
+        self.calls[call].journey = RetryState::default();
     }
 
     fn go(&mut self, call: usize, link: Held) -> bool {

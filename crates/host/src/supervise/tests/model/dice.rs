@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use wharf_spec::{Admission, Backoff, Reconnect};
+use wharf_spec::{ActivationState, Backoff, Reconnect};
 
 use crate::supervise::step::Keeping;
 
@@ -32,9 +32,9 @@ impl Dice {
         let seconds = |count| Some(Duration::from_secs(count));
         let attempts = [0, 1, 3, 5][self.below(4)];
         let backoff = Reconnect::Backoff(Backoff { attempts, ..Backoff::default() });
-        let (enabled, disabled) = (Admission::Enabled, Admission::Disabled);
+        let (enabled, disabled) = (ActivationState::Enabled, ActivationState::Disabled);
         Keeping {
-            admission: self.one_of(&[enabled, enabled, enabled, enabled, disabled, Admission::Unapproved]),
+            admission: self.one_of(&[enabled, enabled, enabled, enabled, disabled, ActivationState::Unapproved]),
             lazy: self.below(5) < 2,
             reconnect: self.one_of(&[backoff, backoff, backoff, Reconnect::Off]),
             health_check: self.one_of(&[None, seconds(0), seconds(5), seconds(60)]),

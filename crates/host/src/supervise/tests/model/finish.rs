@@ -1,10 +1,10 @@
 //! The end of a history: the system comes to rest, and no server is stuck unless it needs a command.
 
-use wharf_spec::Admission;
+use wharf_spec::ActivationState;
 
 use super::call::End;
 use super::{NAMES, World};
-use crate::supervise::phase::{ComesBack, Phase};
+use crate::supervise::phase::{Phase, RecoveryTrigger};
 use crate::supervise::step::{Command, Event, Keeping};
 
 /// Maximum number of rounds before a history counts as endless.
@@ -68,9 +68,9 @@ impl World {
     fn is_at_rest(&self) -> bool {
         let rests = |phase: &Phase<_, _>| {
             let coming = matches!(phase, Phase::Connecting { .. } | Phase::Reconnecting { .. });
-            !coming && !matches!(phase, Phase::Failed { comes_back: ComesBack::ByItself, .. })
+            !coming && !matches!(phase, Phase::Failed { comes_back: RecoveryTrigger::ByItself, .. })
         };
-        let connected = |server: &super::Simulated| server.link().is_none_or(|link| link.alive.get());
+        let connected = |server: &super::SimulatedServer| server.link().is_none_or(|link| link.alive.get());
         let calm = self.servers.iter().all(|it| rests(it.phase()) && connected(it) && it.drains_until().is_none());
         calm && self.live.is_empty()
     }
@@ -88,12 +88,12 @@ impl World {
                 }
                 Phase::Failed { until, comes_back } => {
                     self.now = self.now.max(until);
-                    comes_back != ComesBack::ByHand
+                    comes_back != RecoveryTrigger::ByHand
                 }
                 _ => false,
             };
             let barred = matches!(self.servers[server].phase(), Phase::Disabled | Phase::Unapproved);
-            assert_eq!(barred, admission != Admission::Enabled);
+            assert_eq!(barred, admission != ActivationState::Enabled);
             self.expect(name, if serves { End::Answered(server) } else { End::Unavailable });
         }
     }
@@ -102,7 +102,7 @@ impl World {
     pub(super) fn bring_back_the_rest(&mut self) {
         for name in 0..NAMES {
             let server = self.current[name];
-            let keeping = Keeping { admission: Admission::Enabled, ..self.servers[server].keeping };
+            let keeping = Keeping { admission: ActivationState::Enabled, ..self.servers[server].keeping };
             self.servers[server].keeping = keeping;
             self.step(server, Event::Command(Command::Keep(keeping)));
             self.step(server, Event::Command(Command::Connect));

@@ -14,7 +14,7 @@ use tokio::time::Instant;
 
 use self::call::{Call, Kind};
 use self::dice::Dice;
-use self::server::Simulated;
+use self::server::SimulatedServer;
 use super::{login, passing, permanent};
 use crate::supervise::step::{Command, Event};
 
@@ -47,7 +47,7 @@ pub(super) struct World {
     dice: Dice,
     now: Instant,
     /// All servers of the history. A later server of the same name has replaced an earlier one.
-    servers: Vec<Simulated>,
+    servers: Vec<SimulatedServer>,
     /// Index of the current server of each name.
     current: [usize; NAMES],
     calls: Vec<Call>,
@@ -188,7 +188,7 @@ impl World {
         let (keeping, seed) = (self.dice.keeping(), self.dice.next());
         let first = self.servers.len() < NAMES;
         let before = std::mem::replace(&mut self.current[name], self.servers.len());
-        self.servers.push(Simulated::new(name, keeping, seed, self.now));
+        self.servers.push(SimulatedServer::new(name, keeping, seed, self.now));
         if !first {
             self.servers[before].leave(self.now);
         }

@@ -8,7 +8,7 @@ use tokio::time::Instant;
 
 use super::super::moment;
 use crate::supervise::phase::Phase;
-use crate::supervise::step::{Activity, Effect, Event, Keeping, Supervisor};
+use crate::supervise::step::{Effect, Event, Keeping, ServerActivity, Supervisor};
 use crate::supervise::{State, Way};
 
 /// Time that calls of a server that has left have to finish.
@@ -40,7 +40,7 @@ impl Drop for Attempt {
     }
 }
 
-pub struct Simulated {
+pub struct SimulatedServer {
     pub name: usize,
     pub keeping: Keeping,
     pub in_flight: usize,
@@ -57,7 +57,7 @@ pub struct Simulated {
     leaving: Option<(Option<Held>, Instant)>,
 }
 
-impl Simulated {
+impl SimulatedServer {
     pub fn new(name: usize, keeping: Keeping, seed: u64, now: Instant) -> Self {
         let mut server = Self {
             name,
@@ -138,9 +138,9 @@ impl Simulated {
         if self.has_left() { None } else { self.supervisor.due(self.activity(now), now) }
     }
 
-    fn activity(&self, now: Instant) -> Activity {
+    fn activity(&self, now: Instant) -> ServerActivity {
         let last_used = if self.in_flight > 0 { now } else { self.last_used };
-        Activity { in_flight: self.in_flight, held: self.held, last_used }
+        ServerActivity { in_flight: self.in_flight, held: self.held, last_used }
     }
 
     /// Opens a connection for an attempt.
