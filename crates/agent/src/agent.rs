@@ -11,14 +11,14 @@ use std::sync::atomic::AtomicU32;
 
 use tokio::sync::{Notify, mpsc};
 use tokio::task::{JoinError, JoinSet};
-use wharf_tools::{Note, Registry, ToolCaller};
+use wharf_tools::{AgentNote, Registry, ToolCaller};
 
-use crate::conversation::{Block, Conversation};
+use crate::conversation::{Conversation, TurnBlock};
 use crate::provider::{Model, ReasoningEffort};
 use crate::run::RunEvent;
-use driver::Driver;
+use driver::AgentDriver;
 
-pub(crate) use team::{Member, RunBudget, Spent};
+pub(crate) use team::{ModelUsage, RunBudget, SubAgentHandle};
 
 /// Capacity of a run's event channel. A full channel pauses the run.
 const EVENTS: usize = 64;
@@ -54,12 +54,12 @@ pub struct Agent {
     caller: ToolCaller,
     effort: Option<ReasoningEffort>,
     /// Configuration as a sub-agent. `None` gives access to all tools of the registry.
-    service: Option<Service>,
+    service: Option<SubAgentConfig>,
 }
 
 /// Restrictions of an agent that runs as a sub-agent.
 #[derive(Clone)]
-pub(crate) struct Service {
+pub(crate) struct SubAgentConfig {
     /// Names of the tools it may call.
     pub tools: Arc<BTreeSet<Arc<str>>>,
     /// Remaining requests of the parent run, if there is one.
@@ -67,7 +67,7 @@ pub(crate) struct Service {
 }
 
 /// A run in progress. Dropping it cancels the run and loses the turns added since its start.
-pub struct Run {
+pub struct AgentRun {
     /// `None` after the final event.
     events: Option<mpsc::Receiver<RunEvent>>,
     cancelled: Arc<Notify>,
@@ -93,7 +93,7 @@ impl Agent {
 
     /// Turns this agent into a sub-agent with only the given tools and requests. A sub-agent receives no notes: those
     /// go to the agent that talks to the person.
-    pub(crate) fn working_for_another(self, caller: ToolCaller, service: Service) -> Self {
+    pub(crate) fn working_for_another(self, caller: ToolCaller, service: SubAgentConfig) -> Self {
         Self { caller, service: Some(service), ..self }
     }
 
@@ -101,15 +101,15 @@ impl Agent {
     ///
     /// A message that repeats the last unanswered one is not added again. An empty message continues the conversation:
     /// the model answers the last message, or receives a request to go on.
-    pub fn start(&self, conversation: Conversation, said: Vec<Block>) -> Run {
+    pub fn start(&self, conversation: Conversation, said: Vec<TurnBlock>) -> AgentRun {
         let (sender, events) = mpsc::channel(EVENTS);
         let cancelled = Arc::<Notify>::default();
         let mut task = JoinSet::new();
-        task.spawn(Driver::new(self.clone(), sender, cancelled.clone()).run(conversation, said));
-        Run { events: Some(events), cancelled, task }
+        task.spawn(AgentDriver::new(self.clone(), sender, cancelled.clone()).run(conversation, said));
+        AgentRun { events: Some(events), cancelled, task }
     }
 
-    fn notes(&self) -> Vec<Note> {
+    fn notes(&self) -> Vec<AgentNote> {
         if self.service.is_some() { Vec::new() } else { self.registry.notes().take() }
     }
 
@@ -124,7 +124,7 @@ impl Agent {
     }
 }
 
-impl Run {
+impl AgentRun {
     /// Returns the next event, or `None` after [`RunEvent::Ended`]. Cancel-safe.
     pub async fn next(&mut self) -> Option<RunEvent> {
         let event = self.events.as_mut()?.recv().await;

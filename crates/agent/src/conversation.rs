@@ -4,7 +4,7 @@
 
 use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::value::RawValue;
-use wharf_json::{JsonLimits, RawJson, TooComplex};
+use wharf_json::{JsonLimitExceeded, JsonLimits, RawJson};
 
 /// Schema version of saved turns.
 pub const SCHEMA: u32 = 2;
@@ -18,22 +18,22 @@ pub struct Conversation {
     /// System prompt.
     pub system: Option<String>,
     /// Turns in order.
-    pub turns: Vec<Turn>,
+    pub turns: Vec<ConversationTurn>,
 }
 
 /// The consecutive blocks of one side.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Turn {
+pub struct ConversationTurn {
     /// The side that the turn belongs to.
-    pub role: Role,
+    pub role: TurnRole,
     /// Blocks in order.
-    pub blocks: Vec<Block>,
+    pub blocks: Vec<TurnBlock>,
 }
 
 /// One side of a conversation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Role {
+pub enum TurnRole {
     /// The person, and tool results.
     User,
     /// The model.
@@ -43,7 +43,7 @@ pub enum Role {
 /// One part of a turn. Text from a model is untrusted.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Block {
+pub enum TurnBlock {
     /// Text.
     Text(String),
     /// Third-party text in the user's turn, such as a note or a resource, with a header that names its source. Removed
@@ -120,7 +120,7 @@ pub enum SavedLineError {
     Newer(u32),
     /// The line exceeds the structural limits.
     #[error("the line is too much to be read")]
-    TooComplex(#[source] TooComplex),
+    TooComplex(#[source] JsonLimitExceeded),
     /// The line is not a saved turn.
     #[error("the line is no turn of a conversation")]
     Shape(#[source] serde_json::Error),
@@ -129,21 +129,21 @@ pub enum SavedLineError {
 #[derive(Serialize)]
 struct SavedLineRef<'a> {
     schema: u32,
-    turn: &'a Turn,
+    turn: &'a ConversationTurn,
 }
 
 /// The schema version alone, decoded first to tell a newer schema from a malformed line.
 #[derive(Deserialize)]
-struct Numbered {
+struct SchemaVersion {
     schema: u32,
 }
 
 #[derive(Deserialize)]
-struct Saved {
-    turn: Turn,
+struct SavedLine {
+    turn: ConversationTurn,
 }
 
-impl Turn {
+impl ConversationTurn {
     /// Encodes the turn as one line of a saved conversation, without the line terminator.
     ///
     /// # Errors
@@ -160,11 +160,11 @@ impl Turn {
     /// Fails if the line has a newer schema, exceeds the structural limits or is not a saved turn.
     pub fn from_line(line: &[u8]) -> Result<Self, SavedLineError> {
         BOUNDS.check(line).map_err(SavedLineError::TooComplex)?;
-        let Numbered { schema } = serde_json::from_slice(line).map_err(SavedLineError::Shape)?;
+        let SchemaVersion { schema } = serde_json::from_slice(line).map_err(SavedLineError::Shape)?;
         if schema > SCHEMA {
             return Err(SavedLineError::Newer(schema));
         }
-        serde_json::from_slice(line).map(|Saved { turn }| turn).map_err(SavedLineError::Shape)
+        serde_json::from_slice(line).map(|SavedLine { turn }| turn).map_err(SavedLineError::Shape)
     }
 }
 
@@ -188,39 +188,44 @@ mod tests {
         let (shot_type, shot) = image();
         let provider = || "anthropic api.example".to_owned();
         let blocks = vec![
-            Block::Text("two\nlines".into()),
-            Block::Relayed("whose:\n> words".into()),
-            Block::Image { media_type, data },
-            Block::Thinking { provider: provider(), raw: raw_of(r#"{"b":1, "a":12345678901234567890123}"#) },
-            Block::ToolCall { id: "1".into(), name: "add".into(), arguments: raw_of(r#"{"z":1}"#), malformed: None },
-            Block::ToolCall {
+            TurnBlock::Text("two\nlines".into()),
+            TurnBlock::Relayed("whose:\n> words".into()),
+            TurnBlock::Image { media_type, data },
+            TurnBlock::Thinking { provider: provider(), raw: raw_of(r#"{"b":1, "a":12345678901234567890123}"#) },
+            TurnBlock::ToolCall {
+                id: "1".into(),
+                name: "add".into(),
+                arguments: raw_of(r#"{"z":1}"#),
+                malformed: None,
+            },
+            TurnBlock::ToolCall {
                 id: "2".into(),
                 name: "add".into(),
                 arguments: RawJson::empty_object(),
                 malformed: Some("{".into()),
             },
-            Block::ToolResult {
+            TurnBlock::ToolResult {
                 id: "1".into(),
                 content: vec![ResultBlock::Text("3".into()), ResultBlock::Image { media_type: shot_type, data: shot }],
                 is_error: true,
             },
-            Block::Unknown { provider: provider(), raw: raw_of(r#"{"type":"new"}"#) },
+            TurnBlock::Unknown { provider: provider(), raw: raw_of(r#"{"type":"new"}"#) },
         ];
-        let turn = Turn { role: Role::Assistant, blocks };
+        let turn = ConversationTurn { role: TurnRole::Assistant, blocks };
         let line = turn.to_line().unwrap();
         assert!(
             line.starts_with(r#"{"schema":2,"turn":{"role":"assistant","blocks":[{"text":"two\nlines"}"#),
             "{line}"
         );
         assert!(line.contains(r#"{"b":1, "a":12345678901234567890123}"#) && !line.contains('\n'), "{line}");
-        assert_eq!(Turn::from_line(line.as_bytes()).unwrap(), turn);
+        assert_eq!(ConversationTurn::from_line(line.as_bytes()).unwrap(), turn);
     }
 
     #[test]
     fn a_line_of_the_first_schema_is_still_read() {
         let line = br#"{"schema":1,"turn":{"role":"user","blocks":[{"text":"hi"}]}}"#;
-        let expected = Turn { role: Role::User, blocks: vec![Block::Text("hi".into())] };
-        assert_eq!(Turn::from_line(line).unwrap(), expected);
+        let expected = ConversationTurn { role: TurnRole::User, blocks: vec![TurnBlock::Text("hi".into())] };
+        assert_eq!(ConversationTurn::from_line(line).unwrap(), expected);
     }
 
     #[test]
@@ -231,7 +236,7 @@ mod tests {
             (r#"{"schema":2,"turn":{"role":"user","#, "the line is no turn of a conversation"),
             (&"[".repeat(1000), "the line is too much to be read"),
         ] {
-            assert_eq!(Turn::from_line(line.as_bytes()).unwrap_err().to_string(), expected);
+            assert_eq!(ConversationTurn::from_line(line.as_bytes()).unwrap_err().to_string(), expected);
         }
     }
 }

@@ -22,13 +22,14 @@ pub mod search;
 mod sub_agent;
 mod whole;
 
-pub use agent::{Agent, AgentLimits, Run};
-pub use conversation::{Block, Conversation, ResultBlock, Role, SCHEMA, SavedLineError, Turn};
-pub use prompt::{AgentEnvironment, Instructions, system_prompt};
+pub use agent::{Agent, AgentLimits, AgentRun};
+pub use conversation::{Conversation, ConversationTurn, ResultBlock, SCHEMA, SavedLineError, TurnBlock, TurnRole};
+pub use prompt::{AgentEnvironment, ServerInstructions, system_prompt};
 pub use provider::{
-    Compiled, EncodedTool, Format, Model, ModelError, ModelEvent, ModelToolDefinition, Provider, ReasoningEffort,
-    Request, Said, Stop, Stream, ToolChoice, Withheld, WithheldReason, compile,
+    ApiErrorMessage, ApiFormat, CompletionRequest, EncodedTool, EncodedTools, Model, ModelError, ModelEvent,
+    ModelProvider, ModelStream, ModelToolDefinition, ReasoningEffort, StopReason, ToolChoice, UnencodableReason,
+    UnencodableTool, compile,
 };
-pub use run::{CallReport, Ending, RunEvent};
+pub use run::{CallReport, RunEnding, RunEvent};
 pub use saved::{ConversationSummary, Resumed, SavedConversation, SavedConversationError};
 pub use sub_agent::SubAgent;

@@ -12,9 +12,9 @@ use std::sync::Arc;
 
 use wharf_json::RawJson;
 use wharf_spec::Shown;
-use wharf_tools::{Description, Outcome, RegistryCallError, RegistrySnapshot, nearest};
+use wharf_tools::{RegistryCallError, RegistrySnapshot, ToolDescription, ToolOutcome, nearest};
 
-use crate::provider::{Compiled, Format, ModelToolDefinition, Withheld, compile};
+use crate::provider::{ApiFormat, EncodedTools, ModelToolDefinition, UnencodableTool, compile};
 use search_tool::SearchTool;
 
 /// Maximum bytes of the definitions of the search tool and the call tool together.
@@ -23,21 +23,21 @@ const OWN_BYTES: usize = 6 * 1024;
 /// The tools offered to a model from one registry snapshot. Rebuilt only when the snapshot's version changes.
 pub(crate) struct ToolOffer {
     /// Tool definitions for requests, in the model's format.
-    pub definitions: Arc<Compiled>,
+    pub definitions: Arc<EncodedTools>,
     /// All callable tools by name.
-    tools: BTreeMap<Arc<str>, Arc<Description>>,
+    tools: BTreeMap<Arc<str>, Arc<ToolDescription>>,
     /// Access to the tools that are not offered directly.
-    finding: Option<Finding>,
+    finding: Option<DeferredTools>,
 }
 
 /// The search tool and the call tool, which give access to the deferred tools.
-struct Finding {
+struct DeferredTools {
     search: SearchTool,
     call: String,
 }
 
 /// Resolution of a call made by the model.
-pub(crate) enum Meaning {
+pub(crate) enum ResolvedCall {
     /// A call of a registry tool.
     Call {
         /// The tool's name in the registry.
@@ -46,7 +46,7 @@ pub(crate) enum Meaning {
         arguments: RawJson,
     },
     /// The outcome, without calling a registry tool, for example the result of a search.
-    Answer(Outcome),
+    Answer(ToolOutcome),
 }
 
 impl ToolOffer {
@@ -54,7 +54,7 @@ impl ToolOffer {
     /// search tool and a call tool in their place. Only tools accepted by `wanted` are available at all.
     ///
     /// The embedding program's own tools stay offered directly, in the order of their names, as long as they fit.
-    pub fn of(snapshot: &RegistrySnapshot, format: Format, most_tokens: u64, wanted: impl Fn(&str) -> bool) -> Self {
+    pub fn of(snapshot: &RegistrySnapshot, format: ApiFormat, most_tokens: u64, wanted: impl Fn(&str) -> bool) -> Self {
         let all = snapshot.iter().map(|tool| tool.description().clone());
         let tools: BTreeMap<_, _> =
             all.filter(|tool| wanted(&tool.name)).map(|tool| (tool.name.clone(), tool)).collect();
@@ -62,11 +62,11 @@ impl ToolOffer {
         let finding = (tokens(definitions.size()) > most_tokens).then(|| {
             keep_own(&mut definitions, &tools, most_tokens);
             let hidden = tools.values().filter(|tool| !definitions.tells_of(&tool.name)).cloned().collect();
-            Finding::new(["SearchTools", "CallTool"].map(|name| free_name(name, snapshot)), hidden)
+            DeferredTools::new(["SearchTools", "CallTool"].map(|name| free_name(name, snapshot)), hidden)
         });
-        let two = finding.iter().flat_map(Finding::definitions);
+        let two = finding.iter().flat_map(DeferredTools::definitions);
         two.for_each(|definition| definitions.add(format, &definition));
-        for Withheld { name, reason } in &definitions.withheld {
+        for UnencodableTool { name, reason } in &definitions.withheld {
             tracing::warn!(tool = %Shown::line(name, 100), %reason, "a tool is withheld from the model");
         }
         Self { definitions: Arc::new(definitions), tools, finding }
@@ -80,29 +80,29 @@ impl ToolOffer {
     /// Resolves a call by the name and the arguments that the model gave.
     ///
     /// A deferred tool can also be called directly by its own name, as models often do.
-    pub fn meaning(&self, name: &str, arguments: &RawJson) -> Meaning {
+    pub fn meaning(&self, name: &str, arguments: &RawJson) -> ResolvedCall {
         match &self.finding {
-            Some(finding) if name == finding.search.name() => Meaning::Answer(finding.search.answer(arguments)),
+            Some(finding) if name == finding.search.name() => ResolvedCall::Answer(finding.search.answer(arguments)),
             Some(finding) if name == finding.call => match call_tool::read(arguments) {
                 Ok((tool, arguments)) => self.call(&tool, arguments),
-                Err(outcome) => Meaning::Answer(outcome),
+                Err(outcome) => ResolvedCall::Answer(outcome),
             },
             _ => self.call(name, arguments.clone()),
         }
     }
 
-    fn call(&self, name: &str, arguments: RawJson) -> Meaning {
+    fn call(&self, name: &str, arguments: RawJson) -> ResolvedCall {
         if self.tools.contains_key(name) {
-            return Meaning::Call { tool: name.to_owned(), arguments };
+            return ResolvedCall::Call { tool: name.to_owned(), arguments };
         }
         let close = nearest(name, self.tools.keys().map(|name| &**name)).map(Arc::from);
-        Meaning::Answer(RegistryCallError::unknown(name, close).to_outcome())
+        ResolvedCall::Answer(RegistryCallError::unknown(name, close).to_outcome())
     }
 }
 
-impl Finding {
+impl DeferredTools {
     /// Creates the two tools with these names for the tools that are not offered directly.
-    fn new([search, call]: [String; 2], hidden: Vec<Arc<Description>>) -> Self {
+    fn new([search, call]: [String; 2], hidden: Vec<Arc<ToolDescription>>) -> Self {
         Self { search: SearchTool::new(search, &call, hidden), call }
     }
 
@@ -112,7 +112,7 @@ impl Finding {
 }
 
 /// Keeps the definitions of the embedding program's own tools, as many as fit next to the search and call tools.
-fn keep_own(definitions: &mut Compiled, tools: &BTreeMap<Arc<str>, Arc<Description>>, most_tokens: u64) {
+fn keep_own(definitions: &mut EncodedTools, tools: &BTreeMap<Arc<str>, Arc<ToolDescription>>, most_tokens: u64) {
     let mut left = most_tokens.saturating_sub(tokens(OWN_BYTES));
     let is_own = |name: &str| tools.get(name).is_some_and(|tool| tool.origin.is_none());
     definitions.keep(|name, bytes| match left.checked_sub(tokens(bytes)) {
@@ -131,8 +131,8 @@ fn free_name(name: &str, snapshot: &RegistrySnapshot) -> String {
     std::iter::once(name.to_owned()).chain(numbered).find(|name| !taken(name)).unwrap_or_default()
 }
 
-fn definition(tool: &Description) -> ModelToolDefinition {
-    let Description { name, text, schema, .. } = tool;
+fn definition(tool: &ToolDescription) -> ModelToolDefinition {
+    let ToolDescription { name, text, schema, .. } = tool;
     ModelToolDefinition { name: name.to_string(), description: text.clone(), schema: schema.clone() }
 }
 

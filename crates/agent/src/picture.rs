@@ -3,14 +3,14 @@
 use wharf_json::RawJson;
 use wharf_tools::Base64Text;
 
-use crate::conversation::{Block, ResultBlock};
+use crate::conversation::{ResultBlock, TurnBlock};
 
 /// Image types that every API accepts.
 const KINDS: [&str; 4] = ["image/png", "image/jpeg", "image/gif", "image/webp"];
 /// Maximum Base64 characters of one image. Anthropic's limit is the lowest of all APIs.
 const LARGEST: usize = 5 << 20;
 
-impl Block {
+impl TurnBlock {
     /// Approximate context cost of an image in bytes of text: 1600 tokens, regardless of the image's size.
     pub const PICTURE_SIZE: usize = 6400;
 
@@ -54,9 +54,11 @@ mod tests {
             ("image/png", "a\"k=", None),
             ("image/png", "", None),
         ] {
-            let expected = expected
-                .map(|(media_type, data)| Block::Image { media_type: media_type.to_owned(), data: data.to_owned() });
-            assert_eq!(Block::picture(media_type, data), expected, "{media_type} {data}");
+            let expected = expected.map(|(media_type, data)| TurnBlock::Image {
+                media_type: media_type.to_owned(),
+                data: data.to_owned(),
+            });
+            assert_eq!(TurnBlock::picture(media_type, data), expected, "{media_type} {data}");
         }
     }
 
@@ -65,7 +67,7 @@ mod tests {
         for (letters, is_one) in [(LARGEST, true), (LARGEST + 4, false)] {
             let data = Base64Text::of(&vec![0; letters / 4 * 3]);
             assert_eq!(ResultBlock::picture("image/png", &data).is_some(), is_one, "{letters}");
-            assert_eq!(Block::picture("image/png", data.text()).is_some(), is_one, "{letters}");
+            assert_eq!(TurnBlock::picture("image/png", data.text()).is_some(), is_one, "{letters}");
         }
     }
 }

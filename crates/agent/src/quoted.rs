@@ -1,11 +1,11 @@
 //! Quoting of third-party text for models: every line is prefixed with `> `.
 
-use crate::conversation::Block;
+use crate::conversation::TurnBlock;
 
 /// All characters that a model may read as a line break.
 const LINE_ENDS: [char; 7] = ['\n', '\r', '\u{b}', '\u{c}', '\u{85}', '\u{2028}', '\u{2029}'];
 
-impl Block {
+impl TurnBlock {
     /// Creates a block of third-party text for the user's turn: a header that names the source, and the text with every
     /// line marked. The header is trusted.
     pub fn quoted(head: &str, text: &str) -> Self {
@@ -36,6 +36,6 @@ mod tests {
         ] {
             assert_eq!(marked(text), expected, "{text:?}");
         }
-        assert_eq!(Block::quoted("Whose:", "a\nb"), Block::Relayed("Whose:\n> a\n> b".into()));
+        assert_eq!(TurnBlock::quoted("Whose:", "a\nb"), TurnBlock::Relayed("Whose:\n> a\n> b".into()));
     }
 }

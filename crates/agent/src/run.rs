@@ -17,12 +17,12 @@ mod wanted;
 use std::time::Duration;
 
 use wharf_json::RawJson;
-use wharf_tools::Progress;
+use wharf_tools::CallProgress;
 
-use crate::conversation::{ResultBlock, Turn};
+use crate::conversation::{ConversationTurn, ResultBlock};
 use crate::provider::ModelError;
 
-pub(crate) use machine::{Effect, Event, Gathered, Machine};
+pub(crate) use machine::{RequestInputs, RunEffect, RunInput, RunMachine};
 pub(crate) use results::report;
 
 /// An event of a run, for observers. Texts come from models and tools: untrusted.
@@ -59,7 +59,7 @@ pub enum RunEvent {
         /// Id of the call.
         id: String,
         /// The progress update.
-        progress: Progress,
+        progress: CallProgress,
     },
     /// A tool call has ended.
     CallEnded {
@@ -116,9 +116,9 @@ pub enum RunEvent {
         times: u32,
     },
     /// A turn was added to the conversation, for observers that save it.
-    Turn(Turn),
+    Turn(ConversationTurn),
     /// The run is over. Always the last event.
-    Ended(Ending),
+    Ended(RunEnding),
 }
 
 /// Result of a tool call.
@@ -136,7 +136,7 @@ pub struct CallReport {
 /// Reason for the end of a run.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
-pub enum Ending {
+pub enum RunEnding {
     /// The model finished.
     Done,
     /// The caller cancelled the run.

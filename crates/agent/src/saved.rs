@@ -15,8 +15,8 @@ use std::time::SystemTime;
 use serde::Serialize;
 use wharf_spec::{Shown, Timestamp};
 
-use crate::conversation::{Conversation, SCHEMA, Turn};
-use reading::{Found, LARGEST};
+use crate::conversation::{Conversation, ConversationTurn, SCHEMA};
+use reading::{FileContents, LARGEST};
 
 /// A conversation that is saved while it proceeds. An exclusive lock prevents other processes from appending to its
 /// file.
@@ -94,16 +94,16 @@ pub enum SavedConversationError {
 
 #[derive(Serialize)]
 #[serde(rename_all = "snake_case")]
-enum Said<'a> {
+enum SavedRecord<'a> {
     Conversation { id: String, began: String },
     Servers(&'a [String]),
 }
 
 #[derive(Serialize)]
-struct Line<'a> {
+struct RecordLine<'a> {
     schema: u32,
     #[serde(flatten)]
-    said: &'a Said<'a>,
+    said: &'a SavedRecord<'a>,
 }
 
 impl SavedConversation {
@@ -130,7 +130,7 @@ impl SavedConversation {
         let mut file = OpenOptions::new().read(true).append(true).open(&path).map_err(at(&path))?;
         lock(&file, &path, &id)?;
         let bytes = read_whole(&mut file).map_err(at(&path))?;
-        let Found { conversation, servers, problems, whole } =
+        let FileContents { conversation, servers, problems, whole } =
             reading::read(&bytes).map_err(|schema| SavedConversationError::Newer { id, schema })?;
         let (began, noted) = (SystemTime::now(), servers.clone());
         let saved = Self { path, began, file: Some(file), whole, servers: noted, are_servers_written: true };
@@ -149,7 +149,7 @@ impl SavedConversation {
     }
 
     /// Appends a turn. Blocks on disk I/O.
-    pub fn append(&mut self, turn: &Turn) -> Result<(), SavedConversationError> {
+    pub fn append(&mut self, turn: &ConversationTurn) -> Result<(), SavedConversationError> {
         let line = turn.to_line().map_err(|error| at(&self.path)(error.into()))?;
         self.ensure_file()?;
         self.write_servers()?;
@@ -174,19 +174,19 @@ impl SavedConversation {
         lock(&file, &self.path, self.id())?;
         self.file = Some(file);
         let (id, began) = (self.id().to_owned(), Timestamp(self.began).to_string());
-        self.write(&Said::Conversation { id, began })
+        self.write(&SavedRecord::Conversation { id, began })
     }
 
     fn write_servers(&mut self) -> Result<(), SavedConversationError> {
         if !self.are_servers_written {
-            self.write(&Said::Servers(&self.servers.clone()))?;
+            self.write(&SavedRecord::Servers(&self.servers.clone()))?;
             self.are_servers_written = true;
         }
         Ok(())
     }
 
-    fn write(&mut self, said: &Said<'_>) -> Result<(), SavedConversationError> {
-        let line = serde_json::to_string(&Line { schema: SCHEMA, said });
+    fn write(&mut self, said: &SavedRecord<'_>) -> Result<(), SavedConversationError> {
+        let line = serde_json::to_string(&RecordLine { schema: SCHEMA, said });
         self.write_line(line.map_err(|error| at(&self.path)(error.into()))?)
     }
 

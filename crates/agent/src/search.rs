@@ -16,8 +16,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use bm25::{Embedding, Scorer, TokenEmbedder, TokenEmbedding};
 
 pub use arguments::arguments;
-use field::Field;
-use names::{Named, Names};
+use field::IndexedField;
+use names::{NameIndex, NameMatch};
 use query::SearchTerm;
 use words::words;
 
@@ -51,7 +51,7 @@ pub struct SearchableTool<'a> {
 
 /// A search index over tools. Hits refer to tools by their position in the input.
 pub struct ToolIndex {
-    names: Names,
+    names: NameIndex,
     scorer: Scorer<usize, u64>,
     /// All words that occur in any tool.
     vocabulary: BTreeSet<String>,
@@ -71,20 +71,21 @@ impl ToolIndex {
     /// Builds an index. Takes about 40 ms for a thousand tools, so it should not run on an async worker thread.
     pub fn of<'a>(tools: impl IntoIterator<Item = SearchableTool<'a>>) -> Self {
         let tools: Vec<SearchableTool<'a>> = tools.into_iter().collect();
-        let of_names = Field::of(2.5, tools.iter().map(|tool| words(tool.name, LONGEST_NAME)));
-        let of_titles = Field::of(1.5, tools.iter().map(|tool| words(tool.title.unwrap_or_default(), LONGEST_NAME)));
+        let of_names = IndexedField::of(2.5, tools.iter().map(|tool| words(tool.name, LONGEST_NAME)));
+        let of_titles =
+            IndexedField::of(1.5, tools.iter().map(|tool| words(tool.title.unwrap_or_default(), LONGEST_NAME)));
         let fields = [
             // Titles use the length of names: a single title would otherwise define the usual title length by itself.
             of_titles.with_length_of(&of_names),
             of_names,
-            Field::of(1.0, tools.iter().map(|tool| words(tool.text, LONGEST_TEXT))),
-            Field::of(0.25, tools.iter().map(of_arguments)),
-            Field::of(0.7, tools.iter().map(|tool| words(tool.provider, LONGEST_NAME))),
+            IndexedField::of(1.0, tools.iter().map(|tool| words(tool.text, LONGEST_TEXT))),
+            IndexedField::of(0.25, tools.iter().map(of_arguments)),
+            IndexedField::of(0.7, tools.iter().map(|tool| words(tool.provider, LONGEST_NAME))),
         ];
         let mut scorer = Scorer::new();
         (0..tools.len()).for_each(|at| scorer.upsert(&at, together(&fields, at)));
-        let vocabulary = fields.iter().flat_map(Field::words).cloned().collect();
-        Self { names: Names::of(&tools), scorer, vocabulary, tools: tools.len() }
+        let vocabulary = fields.iter().flat_map(IndexedField::words).cloned().collect();
+        Self { names: NameIndex::of(&tools), scorer, vocabulary, tools: tools.len() }
     }
 
     /// Returns the best tools for a query, best first. Tools with a matching name, in any spelling, rank before all
@@ -93,7 +94,7 @@ impl ToolIndex {
         let query = &query[..query.floor_char_boundary(LONGEST_QUERY)];
         let scores = self.scores(&query::terms(query, &self.vocabulary));
         let named = self.names.named(query);
-        let is_name = named.values().any(|how| *how == Named::Verbatim);
+        let is_name = named.values().any(|how| *how == NameMatch::Verbatim);
         let share = if is_name { LEAST_SHARE_BESIDE_NAMED } else { LEAST_SHARE };
         let least = scores.iter().copied().fold(0.0, f32::max) * share;
         let fitting = scores.iter().enumerate().filter(|(_, score)| **score > 0.0 && **score >= least);
@@ -136,7 +137,7 @@ impl ToolIndex {
 
 /// Sums the word weights of a tool over all fields. Word rarity is computed over all fields as well, so that a tool
 /// gains no advantage from being the only one with a word in some field.
-fn together(fields: &[Field], at: usize) -> Embedding<u64> {
+fn together(fields: &[IndexedField], at: usize) -> Embedding<u64> {
     let mut worth: BTreeMap<u64, f32> = BTreeMap::new();
     for word in fields.iter().flat_map(|field| field.worth(at)) {
         *worth.entry(word.index).or_default() += word.value;
@@ -155,11 +156,11 @@ fn of_arguments(tool: &SearchableTool<'_>) -> Vec<String> {
 }
 
 /// Returns the bonus for a matching name, which exceeds any sum of term scores.
-fn head_start(how: Named) -> f32 {
+fn head_start(how: NameMatch) -> f32 {
     match how {
-        Named::Letters => 1e5,
-        Named::Words => 2e5,
-        Named::Verbatim => 3e5,
+        NameMatch::Letters => 1e5,
+        NameMatch::Words => 2e5,
+        NameMatch::Verbatim => 3e5,
     }
 }
 

@@ -6,14 +6,14 @@ use serde::Deserialize;
 use wharf_json::{JsonLimits, RawJson};
 use wharf_spec::Shown;
 use wharf_tools::{
-    Call, Consent, Description, Outcome, Pending, Permission, Progress, ProgressSink, Registry, Risk, Tool, ToolCaller,
-    ToolError, ToolErrorKind,
+    BoxFuture, CallProgress, CallerConsent, PermissionRequirement, ProgressSink, Registry, Tool, ToolCaller,
+    ToolDescription, ToolError, ToolErrorKind, ToolInvocation, ToolOutcome, ToolRisk,
 };
 
-use crate::agent::{Agent, AgentLimits, Member, Run, RunBudget, Service, Spent};
-use crate::conversation::{Block, Conversation, Role, Turn};
+use crate::agent::{Agent, AgentLimits, AgentRun, ModelUsage, RunBudget, SubAgentConfig, SubAgentHandle};
+use crate::conversation::{Conversation, ConversationTurn, TurnBlock, TurnRole};
 use crate::provider::{Model, ReasoningEffort};
-use crate::run::{Ending, RunEvent};
+use crate::run::{RunEnding, RunEvent};
 
 const NAME: &str = "Agent";
 /// Maximum requests of one task.
@@ -33,7 +33,7 @@ const SYSTEM: &str = "You are an agent to whom another agent has given one task.
 /// itself, and its own request limit within the budget of the calling run. Its activity is reported as progress, and
 /// its last message is the outcome.
 pub struct SubAgent {
-    description: Arc<Description>,
+    description: Arc<ToolDescription>,
     model: Model,
     registry: Weak<Registry>,
     limits: AgentLimits,
@@ -41,25 +41,25 @@ pub struct SubAgent {
 }
 
 /// A running task and its results so far.
-struct Work {
-    task: Task,
+struct SubAgentRun {
+    task: SubAgentTask,
     progress: Option<ProgressSink>,
     /// Shared state of the parent run.
     team: Option<Arc<RunBudget>>,
     calls: f64,
-    last: Option<Turn>,
-    ending: Ending,
+    last: Option<ConversationTurn>,
+    ending: RunEnding,
 }
 
 /// An event of a running sub-agent.
-enum Happened {
+enum SubAgentEvent {
     /// The parent run is over.
     Dismissed,
     Told(Option<RunEvent>),
 }
 
 #[derive(Deserialize)]
-struct Task {
+struct SubAgentTask {
     description: String,
     prompt: String,
 }
@@ -68,9 +68,9 @@ impl SubAgent {
     /// Creates a tool to register. Holds only a weak reference to the registry. A task may make 30 requests, or fewer
     /// if the limits are lower.
     pub fn new(model: Model, registry: &Arc<Registry>, limits: AgentLimits) -> Self {
-        let mut description = Description::new(NAME, TEXT, RawJson::known(SCHEMA));
+        let mut description = ToolDescription::new(NAME, TEXT, RawJson::known(SCHEMA));
         // The gate checks each call of the sub-agent separately.
-        (description.risk, description.permission) = (Risk::Low, Permission::NotNeeded);
+        (description.risk, description.permission) = (ToolRisk::Low, PermissionRequirement::NotNeeded);
         let limits = AgentLimits { requests: limits.requests.min(REQUESTS), ..limits };
         let (description, registry) = (Arc::new(description), Arc::downgrade(registry));
         Self { description, model, registry, limits, effort: None }
@@ -81,43 +81,43 @@ impl SubAgent {
         Self { effort, ..self }
     }
 
-    fn start(&self, task: &Task, team: Option<&RunBudget>) -> Result<Run, ToolError> {
+    fn start(&self, task: &SubAgentTask, team: Option<&RunBudget>) -> Result<AgentRun, ToolError> {
         let gone = || ToolError::new(ToolErrorKind::Unavailable, "the program is about to end");
         let registry = self.registry.upgrade().ok_or_else(gone)?;
         let names = registry.snapshot().iter().map(|tool| tool.description().name.clone()).collect::<Vec<_>>();
         let others = names.into_iter().filter(|name| **name != *NAME).collect();
-        let service = Service { tools: Arc::new(others), left: team.map(RunBudget::left) };
-        let caller = ToolCaller { name: "sub-agent".into(), consent: Consent::Ask };
+        let service = SubAgentConfig { tools: Arc::new(others), left: team.map(RunBudget::left) };
+        let caller = ToolCaller { name: "sub-agent".into(), consent: CallerConsent::Ask };
         let agent = Agent::new(self.model.clone(), registry, self.limits).with_effort(self.effort);
         let agent = agent.working_for_another(caller, service);
         let conversation = Conversation { system: Some(SYSTEM.to_owned()), turns: Vec::new() };
-        Ok(agent.start(conversation, vec![Block::Text(task.prompt.clone())]))
+        Ok(agent.start(conversation, vec![TurnBlock::Text(task.prompt.clone())]))
     }
 
-    async fn work(&self, task: Task, progress: Option<ProgressSink>) -> Result<Outcome, ToolError> {
+    async fn work(&self, task: SubAgentTask, progress: Option<ProgressSink>) -> Result<ToolOutcome, ToolError> {
         let team = RunBudget::of_this_call();
         // Registered until the end, so that the parent run waits for this sub-agent.
         let mut member = team.as_deref().map(RunBudget::join);
         let mut run = self.start(&task, team.as_deref())?;
-        let mut work = Work { task, progress, team, calls: 0.0, last: None, ending: Ending::Cancelled };
+        let mut work = SubAgentRun { task, progress, team, calls: 0.0, last: None, ending: RunEnding::Cancelled };
         loop {
             match next(&mut run, member.as_mut()).await {
-                Happened::Dismissed => run.cancel(),
-                Happened::Told(Some(event)) => work.heard(event),
-                Happened::Told(None) => return Ok(work.outcome()),
+                SubAgentEvent::Dismissed => run.cancel(),
+                SubAgentEvent::Told(Some(event)) => work.heard(event),
+                SubAgentEvent::Told(None) => return Ok(work.outcome()),
             }
         }
     }
 }
 
-impl Work {
+impl SubAgentRun {
     fn heard(&mut self, event: RunEvent) {
         if let (Some(team), Some(spent)) = (&self.team, spent(&event)) {
             team.spend(spent);
         }
         match event {
             RunEvent::CallBegun { tool, .. } => self.tell(&tool),
-            RunEvent::Turn(turn) if turn.role == Role::Assistant => self.last = Some(turn),
+            RunEvent::Turn(turn) if turn.role == TurnRole::Assistant => self.last = Some(turn),
             RunEvent::Ended(how) => self.ending = how,
             _ => {}
         }
@@ -127,26 +127,26 @@ impl Work {
         self.calls += 1.0;
         if let Some(sink) = &self.progress {
             let message = format!("{}: {}", Shown::line(&self.task.description, 80), Shown::line(tool, 100));
-            sink(Progress { done: self.calls, total: None, message: Some(message) });
+            sink(CallProgress { done: self.calls, total: None, message: Some(message) });
         }
     }
 
-    fn outcome(&self) -> Outcome {
+    fn outcome(&self) -> ToolOutcome {
         outcome(&self.ending, &self.last.as_ref().map(words).unwrap_or_default())
     }
 }
 
 impl Tool for SubAgent {
-    fn description(&self) -> &Arc<Description> {
+    fn description(&self) -> &Arc<ToolDescription> {
         &self.description
     }
 
-    fn call(&self, call: Call) -> Pending<'_, Result<Outcome, ToolError>> {
+    fn call(&self, call: ToolInvocation) -> BoxFuture<'_, Result<ToolOutcome, ToolError>> {
         Box::pin(async move {
-            let task = match call.arguments.decode::<Task>(&JsonLimits::default()) {
+            let task = match call.arguments.decode::<SubAgentTask>(&JsonLimits::default()) {
                 Ok(task) if !task.prompt.trim().is_empty() => task,
-                Ok(_) => return Ok(Outcome::error("the prompt is empty")),
-                Err(error) => return Ok(Outcome::error(format!("the arguments do not fit: {error}"))),
+                Ok(_) => return Ok(ToolOutcome::error("the prompt is empty")),
+                Err(error) => return Ok(ToolOutcome::error(format!("the arguments do not fit: {error}"))),
             };
             let work = self.work(task, call.progress);
             let Some(limit) = call.timeout else { return work.await };
@@ -156,16 +156,16 @@ impl Tool for SubAgent {
     }
 }
 
-async fn next(run: &mut Run, member: Option<&mut Member>) -> Happened {
+async fn next(run: &mut AgentRun, member: Option<&mut SubAgentHandle>) -> SubAgentEvent {
     tokio::select! {
         biased;
-        () = dismissed(member) => Happened::Dismissed,
-        event = run.next() => Happened::Told(event),
+        () = dismissed(member) => SubAgentEvent::Dismissed,
+        event = run.next() => SubAgentEvent::Told(event),
     }
 }
 
 /// Waits for the shutdown signal of the parent run. Waits forever without a parent run.
-async fn dismissed(member: Option<&mut Member>) {
+async fn dismissed(member: Option<&mut SubAgentHandle>) {
     match member {
         Some(member) => member.dismissed().await,
         None => std::future::pending().await,
@@ -173,36 +173,36 @@ async fn dismissed(member: Option<&mut Member>) {
 }
 
 /// Returns the usage that an event reports.
-fn spent(event: &RunEvent) -> Option<Spent> {
+fn spent(event: &RunEvent) -> Option<ModelUsage> {
     match *event {
-        RunEvent::Asking { .. } => Some(Spent { requests: 1, ..Spent::default() }),
-        RunEvent::Usage { input, output, cached } => Some(Spent { requests: 0, input, output, cached }),
+        RunEvent::Asking { .. } => Some(ModelUsage { requests: 1, ..ModelUsage::default() }),
+        RunEvent::Usage { input, output, cached } => Some(ModelUsage { requests: 0, input, output, cached }),
         _ => None,
     }
 }
 
-fn words(turn: &Turn) -> String {
-    let text = |block: &Block| match block {
-        Block::Text(text) => Some(text.clone()),
+fn words(turn: &ConversationTurn) -> String {
+    let text = |block: &TurnBlock| match block {
+        TurnBlock::Text(text) => Some(text.clone()),
         _ => None,
     };
     turn.blocks.iter().filter_map(text).collect::<Vec<_>>().join("\n")
 }
 
 /// Builds the outcome for the parent agent: the last message, or the reason why the task did not finish.
-fn outcome(ending: &Ending, words: &str) -> Outcome {
+fn outcome(ending: &RunEnding, words: &str) -> ToolOutcome {
     let why = match ending {
-        Ending::Done if !words.trim().is_empty() => return Outcome::text_of(words),
-        Ending::Done => "it ended without a word".to_owned(),
-        Ending::Cancelled => "it was cancelled".to_owned(),
-        Ending::Refused => "the model refused".to_owned(),
-        Ending::TooLong => "its answer became too long".to_owned(),
-        Ending::Looping => "it made the same call over and over".to_owned(),
-        Ending::OutOfRequests => "it took more requests than it may".to_owned(),
-        Ending::Failed(error) => error.to_string(),
+        RunEnding::Done if !words.trim().is_empty() => return ToolOutcome::text_of(words),
+        RunEnding::Done => "it ended without a word".to_owned(),
+        RunEnding::Cancelled => "it was cancelled".to_owned(),
+        RunEnding::Refused => "the model refused".to_owned(),
+        RunEnding::TooLong => "its answer became too long".to_owned(),
+        RunEnding::Looping => "it made the same call over and over".to_owned(),
+        RunEnding::OutOfRequests => "it took more requests than it may".to_owned(),
+        RunEnding::Failed(error) => error.to_string(),
     };
     let said = if words.trim().is_empty() { String::new() } else { format!("\nThe last it said: {words}") };
-    Outcome::error(format!("the sub-agent did not finish: {why}{said}"))
+    ToolOutcome::error(format!("the sub-agent did not finish: {why}{said}"))
 }
 
 #[cfg(test)]
@@ -213,16 +213,16 @@ mod tests {
     #[test]
     fn the_outcome_is_the_last_words_or_why_there_are_none() {
         for (ending, words, expected, is_error) in [
-            (Ending::Done, "found it", "found it", false),
-            (Ending::Done, " ", "the sub-agent did not finish: it ended without a word", true),
+            (RunEnding::Done, "found it", "found it", false),
+            (RunEnding::Done, " ", "the sub-agent did not finish: it ended without a word", true),
             (
-                Ending::OutOfRequests,
+                RunEnding::OutOfRequests,
                 "so far",
                 "the sub-agent did not finish: it took more requests than it may\nThe last it said: so far",
                 true,
             ),
             (
-                Ending::Failed(ModelError::Incomplete),
+                RunEnding::Failed(ModelError::Incomplete),
                 "",
                 "the sub-agent did not finish: the answer of the model ended before it was whole",
                 true,

@@ -3,10 +3,10 @@
 
 use std::collections::HashSet;
 
-use crate::conversation::{Block, Conversation, ResultBlock, Role, Turn};
+use crate::conversation::{Conversation, ConversationTurn, ResultBlock, TurnBlock, TurnRole};
 
 /// Appends a turn, merging it into the last turn if that has the same role.
-pub(crate) fn add(conversation: &mut Conversation, turn: Turn) {
+pub(crate) fn add(conversation: &mut Conversation, turn: ConversationTurn) {
     match conversation.turns.last_mut() {
         _ if turn.blocks.is_empty() => {}
         Some(last) if last.role == turn.role => last.blocks.extend(turn.blocks),
@@ -21,7 +21,7 @@ pub(crate) fn mend(conversation: &mut Conversation, why: &str) {
     let mut called = HashSet::new();
     for mut turn in std::mem::take(&mut conversation.turns) {
         turn.blocks.retain(|block| fits(turn.role, block, &mut called));
-        let begins = turn.role == Role::User || !mended.turns.is_empty();
+        let begins = turn.role == TurnRole::User || !mended.turns.is_empty();
         if begins {
             add(&mut mended, turn);
         }
@@ -31,15 +31,15 @@ pub(crate) fn mend(conversation: &mut Conversation, why: &str) {
 }
 
 /// Creates error results for calls that were not executed.
-pub(crate) fn refusals<'a>(ids: impl IntoIterator<Item = &'a str>, why: &str) -> Vec<Block> {
+pub(crate) fn refusals<'a>(ids: impl IntoIterator<Item = &'a str>, why: &str) -> Vec<TurnBlock> {
     ids.into_iter().map(|id| refusal(id, why)).collect()
 }
 
 /// Returns the ids of the calls in these blocks, in order.
-pub(crate) fn calls(blocks: &[Block]) -> Vec<&str> {
+pub(crate) fn calls(blocks: &[TurnBlock]) -> Vec<&str> {
     let mut ids = Vec::new();
     for block in blocks {
-        if let Block::ToolCall { id, .. } = block {
+        if let TurnBlock::ToolCall { id, .. } = block {
             ids.push(id.as_str());
         }
     }
@@ -47,13 +47,13 @@ pub(crate) fn calls(blocks: &[Block]) -> Vec<&str> {
 }
 
 /// Reports whether a block is valid in a turn of this role. Of several calls with the same id only the first is valid.
-fn fits(role: Role, block: &Block, called: &mut HashSet<String>) -> bool {
+fn fits(role: TurnRole, block: &TurnBlock, called: &mut HashSet<String>) -> bool {
     match (role, block) {
-        (_, Block::Text(text)) | (Role::User, Block::Relayed(text)) => !text.trim().is_empty(),
-        (Role::User, Block::Image { .. }) => true,
-        (Role::User, Block::ToolResult { id, .. }) => called.contains(id),
-        (Role::Assistant, Block::ToolCall { id, .. }) => called.insert(id.clone()),
-        (Role::Assistant, Block::Thinking { .. } | Block::Unknown { .. }) => true,
+        (_, TurnBlock::Text(text)) | (TurnRole::User, TurnBlock::Relayed(text)) => !text.trim().is_empty(),
+        (TurnRole::User, TurnBlock::Image { .. }) => true,
+        (TurnRole::User, TurnBlock::ToolResult { id, .. }) => called.contains(id),
+        (TurnRole::Assistant, TurnBlock::ToolCall { id, .. }) => called.insert(id.clone()),
+        (TurnRole::Assistant, TurnBlock::Thinking { .. } | TurnBlock::Unknown { .. }) => true,
         _ => false,
     }
 }
@@ -61,15 +61,16 @@ fn fits(role: Role, block: &Block, called: &mut HashSet<String>) -> bool {
 /// Adds a result for each call, and removes results without a call.
 fn answer_calls(conversation: &mut Conversation, why: &str) {
     let turns = &mut conversation.turns;
-    let is_asking = turns.last().is_some_and(|last| last.role == Role::Assistant && !calls(&last.blocks).is_empty());
+    let is_asking =
+        turns.last().is_some_and(|last| last.role == TurnRole::Assistant && !calls(&last.blocks).is_empty());
     if is_asking {
-        turns.push(Turn { role: Role::User, blocks: Vec::new() });
+        turns.push(ConversationTurn { role: TurnRole::User, blocks: Vec::new() });
     }
     let mut open: Vec<String> = Vec::new();
     for turn in turns.iter_mut() {
         match turn.role {
-            Role::User => answer_in(turn, &std::mem::take(&mut open), why),
-            Role::Assistant => open = calls(&turn.blocks).into_iter().map(str::to_owned).collect(),
+            TurnRole::User => answer_in(turn, &std::mem::take(&mut open), why),
+            TurnRole::Assistant => open = calls(&turn.blocks).into_iter().map(str::to_owned).collect(),
         }
     }
     let emptied = std::mem::take(turns).into_iter().filter(|turn| !turn.blocks.is_empty());
@@ -80,19 +81,19 @@ fn answer_calls(conversation: &mut Conversation, why: &str) {
     });
 }
 
-fn answer_in(turn: &mut Turn, open: &[String], why: &str) {
-    let (given, mut rest): (Vec<Block>, Vec<Block>) =
-        std::mem::take(&mut turn.blocks).into_iter().partition(|block| matches!(block, Block::ToolResult { .. }));
+fn answer_in(turn: &mut ConversationTurn, open: &[String], why: &str) {
+    let (given, mut rest): (Vec<TurnBlock>, Vec<TurnBlock>) =
+        std::mem::take(&mut turn.blocks).into_iter().partition(|block| matches!(block, TurnBlock::ToolResult { .. }));
     let of = |wanted: &String| {
-        let found = given.iter().find(|block| matches!(block, Block::ToolResult { id, .. } if id == wanted));
+        let found = given.iter().find(|block| matches!(block, TurnBlock::ToolResult { id, .. } if id == wanted));
         found.cloned().unwrap_or_else(|| refusal(wanted, why))
     };
     turn.blocks = open.iter().map(of).collect();
     turn.blocks.append(&mut rest);
 }
 
-fn refusal(id: &str, why: &str) -> Block {
-    Block::ToolResult { id: id.to_owned(), content: vec![ResultBlock::Text(why.to_owned())], is_error: true }
+fn refusal(id: &str, why: &str) -> TurnBlock {
+    TurnBlock::ToolResult { id: id.to_owned(), content: vec![ResultBlock::Text(why.to_owned())], is_error: true }
 }
 
 /// Describes the first defect of a conversation, for tests.
@@ -115,24 +116,27 @@ mod tests {
 
     /// Parses turns in shorthand: `u` or `a`, then blocks. `!1` is a call, `?1` a result, `-1` an error result, any
     /// other word a text.
-    fn turns(text: &str) -> Vec<Turn> {
+    fn turns(text: &str) -> Vec<ConversationTurn> {
         text.split_terminator(';').map(turn).collect()
     }
 
-    fn turn(text: &str) -> Turn {
+    fn turn(text: &str) -> ConversationTurn {
         let mut words = text.split_whitespace();
-        let role = if words.next() == Some("u") { Role::User } else { Role::Assistant };
-        Turn { role, blocks: words.map(block).collect() }
+        let role = if words.next() == Some("u") { TurnRole::User } else { TurnRole::Assistant };
+        ConversationTurn { role, blocks: words.map(block).collect() }
     }
 
-    fn block(word: &str) -> Block {
+    fn block(word: &str) -> TurnBlock {
         match word.split_at(1) {
-            ("!", id) => {
-                Block::ToolCall { id: id.into(), name: "t".into(), arguments: RawJson::empty_object(), malformed: None }
-            }
-            ("?", id) => Block::ToolResult { id: id.into(), content: Vec::new(), is_error: false },
+            ("!", id) => TurnBlock::ToolCall {
+                id: id.into(),
+                name: "t".into(),
+                arguments: RawJson::empty_object(),
+                malformed: None,
+            },
+            ("?", id) => TurnBlock::ToolResult { id: id.into(), content: Vec::new(), is_error: false },
             ("-", id) => refusal(id, "why"),
-            _ => Block::Text(word.into()),
+            _ => TurnBlock::Text(word.into()),
         }
     }
 

@@ -33,7 +33,7 @@ impl AuthChallenge {
     /// Parses the challenges in the headers of a response, in order. Schemes other than `Bearer` and `DPoP` are
     /// skipped.
     pub fn all(headers: &HeaderMap) -> Vec<Self> {
-        let mut reading = Reading::default();
+        let mut reading = ChallengeParser::default();
         for value in headers.get_all(header::WWW_AUTHENTICATE) {
             reading.read(&String::from_utf8_lossy(value.as_bytes()));
         }
@@ -70,15 +70,15 @@ impl AuthChallenge {
 
 /// State of the parser, across headers.
 #[derive(Default)]
-struct Reading {
+struct ChallengeParser {
     challenges: Vec<AuthChallenge>,
     /// Position of the parser.
-    place: Place,
+    place: ParserPosition,
 }
 
 /// Position of the parser.
 #[derive(Default, Clone, Copy, PartialEq, Eq)]
-enum Place {
+enum ParserPosition {
     /// Outside a challenge: parameters are ignored.
     #[default]
     Nowhere,
@@ -88,11 +88,11 @@ enum Place {
     Within { known: bool },
 }
 
-impl Reading {
+impl ChallengeParser {
     /// Parses one header. A word followed by `=` is a parameter. Any other word is a scheme, or credentials if it
     /// directly follows a scheme (RFC 9110, 11.2).
     fn read(&mut self, text: &str) {
-        self.place = Place::Nowhere;
+        self.place = ParserPosition::Nowhere;
         let mut rest = text;
         while self.challenges.len() <= MOST_CHALLENGES {
             let between = rest.trim_start_matches(|character: char| is_blank(character) || character == ',');
@@ -111,23 +111,24 @@ impl Reading {
 
     fn parameter<'a>(&mut self, name: &str, value: &'a str) -> &'a str {
         let (value, rest) = split_value(value);
-        let known = matches!(self.place, Place::AfterScheme { known: true } | Place::Within { known: true });
+        let known =
+            matches!(self.place, ParserPosition::AfterScheme { known: true } | ParserPosition::Within { known: true });
         if let Some(challenge) = self.challenges.last_mut().filter(|_| known) {
             challenge.take(name, value);
         }
-        self.place = Place::Within { known };
+        self.place = ParserPosition::Within { known };
         rest
     }
 
     fn bare_word<'a>(&mut self, word: &str, comma: bool, rest: &'a str) -> &'a str {
-        if let (Place::AfterScheme { known }, false) = (self.place, comma) {
-            self.place = Place::Within { known };
+        if let (ParserPosition::AfterScheme { known }, false) = (self.place, comma) {
+            self.place = ParserPosition::Within { known };
             return rest;
         }
         let scheme = [("Bearer", Scheme::Bearer), ("DPoP", Scheme::Dpop)];
         let scheme = scheme.into_iter().find(|(name, _)| name.eq_ignore_ascii_case(word));
         self.challenges.extend(scheme.map(|(_, scheme)| AuthChallenge::new(scheme)));
-        self.place = Place::AfterScheme { known: scheme.is_some() };
+        self.place = ParserPosition::AfterScheme { known: scheme.is_some() };
         rest
     }
 }

@@ -15,7 +15,7 @@ use bytes::Bytes;
 use serde_json::Value;
 use tokio::sync::OnceCell;
 use url::{Url, form_urlencoded};
-use wharf_json::{JsonLimits, TooComplex};
+use wharf_json::{JsonLimitExceeded, JsonLimits};
 use wharf_net::{
     HeaderMap, HeaderName, HeaderValue, Method, Net, NetOptions, NetworkZone, Reach, RedirectPolicy, Request,
     SendError, StatusCode, header, literal,
@@ -273,7 +273,7 @@ impl From<SendError> for Trouble {
 
 /// Parses a body as JSON. The limits are checked only if it starts like JSON, since other content may have any number
 /// of brackets.
-fn decoded(body: &[u8]) -> Result<Option<Value>, TooComplex> {
+fn decoded(body: &[u8]) -> Result<Option<Value>, JsonLimitExceeded> {
     if matches!(body.trim_ascii_start().first(), Some(b'{' | b'[')) {
         BOUNDS.check(body)?;
     }

@@ -18,10 +18,10 @@ pub(crate) const USUAL: &str = "ES256";
 /// A private key and its signature algorithm.
 pub(crate) struct JwtSigner {
     algorithm: &'static str,
-    key: Key,
+    key: JwtSigningKey,
 }
 
-enum Key {
+enum JwtSigningKey {
     Ecdsa(EcdsaKeyPair),
     Ed25519(Ed25519KeyPair),
     Rsa(RsaKeyPair, &'static dyn RsaEncoding),
@@ -36,14 +36,16 @@ impl JwtSigner {
     }
 
     fn from_der(der: &[u8], algorithm: &str) -> Result<Self, LoginError> {
-        let ecdsa = |curve: &'static EcdsaSigningAlgorithm| EcdsaKeyPair::from_pkcs8(curve, der).map(Key::Ecdsa);
-        let rsa = |padding: &'static dyn RsaEncoding| RsaKeyPair::from_pkcs8(der).map(|key| Key::Rsa(key, padding));
+        let ecdsa =
+            |curve: &'static EcdsaSigningAlgorithm| EcdsaKeyPair::from_pkcs8(curve, der).map(JwtSigningKey::Ecdsa);
+        let rsa =
+            |padding: &'static dyn RsaEncoding| RsaKeyPair::from_pkcs8(der).map(|key| JwtSigningKey::Rsa(key, padding));
         let (algorithm, key) = match algorithm {
             "ES256" => ("ES256", ecdsa(&signature::ECDSA_P256_SHA256_FIXED_SIGNING)),
             "ES384" => ("ES384", ecdsa(&signature::ECDSA_P384_SHA384_FIXED_SIGNING)),
             "RS256" => ("RS256", rsa(&signature::RSA_PKCS1_SHA256)),
             "PS256" => ("PS256", rsa(&signature::RSA_PSS_SHA256)),
-            "EdDSA" => ("EdDSA", Ed25519KeyPair::from_pkcs8(der).map(Key::Ed25519)),
+            "EdDSA" => ("EdDSA", Ed25519KeyPair::from_pkcs8(der).map(JwtSigningKey::Ed25519)),
             other => return Err(unusable(format!("`{}` is no way to sign", Untrusted::new(other).shortened(40)))),
         };
         let key = key.map_err(|_| unusable(format!("the private key is none for {algorithm}")))?;
@@ -52,7 +54,7 @@ impl JwtSigner {
 
     /// Creates an ES256 signer. `pair` must be on the curve P-256.
     pub fn es256(pair: EcdsaKeyPair) -> Self {
-        Self { algorithm: USUAL, key: Key::Ecdsa(pair) }
+        Self { algorithm: USUAL, key: JwtSigningKey::Ecdsa(pair) }
     }
 
     /// Signs claims. `header` holds all header members except `alg`.
@@ -64,7 +66,7 @@ impl JwtSigner {
     }
 }
 
-impl Key {
+impl JwtSigningKey {
     fn sign(&self, statement: &[u8]) -> Result<Vec<u8>, Unspecified> {
         match self {
             Self::Ecdsa(pair) => Ok(pair.sign(&SystemRandom::new(), statement)?.as_ref().to_vec()),

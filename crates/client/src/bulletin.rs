@@ -119,9 +119,9 @@ impl NotificationHub {
     /// Removes cached results covered by `interest`, because change notifications for them may have been missed.
     pub fn distrust(&self, interest: &Interest) {
         let lists = [
-            (interest.tools, Change::Tools),
-            (interest.prompts, Change::Prompts),
-            (interest.resources, Change::Resources),
+            (interest.tools, ServerChange::Tools),
+            (interest.prompts, ServerChange::Prompts),
+            (interest.resources, ServerChange::Resources),
         ];
         lists.iter().filter(|(watched, _)| *watched).for_each(|(_, change)| self.make_stale(change));
         interest.uris.iter().for_each(|uri| self.cache.forget_resource(uri));
@@ -155,7 +155,7 @@ impl NotificationHub {
     /// Dispatches a notification about a change to the interested subscribers.
     pub fn post(&self, era: Era, method: &str, params: Option<&RawJson>) -> DispatchOutcome {
         let Some(change) = self.read(method, params) else { return DispatchOutcome::Other };
-        if let Change::PageDone(elicitation) = &change {
+        if let ServerChange::PageDone(elicitation) = &change {
             // The notification often arrives before a call waits for the page.
             let mut pages = locked(&self.pages);
             if pages.len() < MOST_PAGES || pages.contains_key(elicitation) {
@@ -171,7 +171,7 @@ impl NotificationHub {
                     Id::Integer(number) => u64::try_from(number).ok(),
                     _ => None,
                 });
-                let answers = matches!(change, Change::Acknowledged(_));
+                let answers = matches!(change, ServerChange::Acknowledged(_));
                 match id.and_then(|id| self.listening(id)) {
                     // Notifications before the acknowledgement are not part of the subscription.
                     Some(inbox) if answers || (inbox.is_open() && change.concerns(&inbox.interest)) => vec![inbox],
@@ -187,56 +187,56 @@ impl NotificationHub {
         DispatchOutcome::Heard
     }
 
-    fn read(&self, method: &str, params: Option<&RawJson>) -> Option<Change> {
+    fn read(&self, method: &str, params: Option<&RawJson>) -> Option<ServerChange> {
         #[derive(serde::Deserialize)]
         #[serde(rename_all = "camelCase")]
-        struct Names {
+        struct NotificationNames {
             #[serde(default)]
             uri: Option<String>,
             #[serde(default)]
             elicitation_id: Option<String>,
         }
-        let names = || params?.decode::<Names>(&self.bounds).ok();
+        let names = || params?.decode::<NotificationNames>(&self.bounds).ok();
         let short = |name: &String| name.len() <= LONGEST_NAME;
         let method = method.strip_prefix("notifications/")?;
         Some(match method {
-            "tools/list_changed" => Change::Tools,
-            "prompts/list_changed" => Change::Prompts,
-            "resources/list_changed" => Change::Resources,
-            "resources/updated" => Change::Resource(names()?.uri.filter(short)?),
-            "tasks" | "tasks/status" => Change::Task(Box::new(Task::view(params?.clone(), &self.bounds).ok()?)),
-            "elicitation/complete" => Change::PageDone(names()?.elicitation_id.filter(short)?),
+            "tools/list_changed" => ServerChange::Tools,
+            "prompts/list_changed" => ServerChange::Prompts,
+            "resources/list_changed" => ServerChange::Resources,
+            "resources/updated" => ServerChange::Resource(names()?.uri.filter(short)?),
+            "tasks" | "tasks/status" => ServerChange::Task(Box::new(Task::view(params?.clone(), &self.bounds).ok()?)),
+            "elicitation/complete" => ServerChange::PageDone(names()?.elicitation_id.filter(short)?),
             _ if ACKNOWLEDGED.strip_prefix("notifications/") == Some(method) => {
                 let Acknowledged(interest) = Acknowledged::view(params?.clone(), &self.bounds).ok()?;
-                Change::Acknowledged(interest)
+                ServerChange::Acknowledged(interest)
             }
             _ => return None,
         })
     }
 
-    fn interested(&self, change: &Change) -> Vec<Arc<NotificationSubscriber>> {
+    fn interested(&self, change: &ServerChange) -> Vec<Arc<NotificationSubscriber>> {
         let inboxes = locked(&self.inboxes);
         inboxes.iter().filter(|inbox| change.concerns(&inbox.interest)).cloned().collect()
     }
 
-    fn make_stale(&self, change: &Change) {
+    fn make_stale(&self, change: &ServerChange) {
         match change {
-            Change::Tools => {
+            ServerChange::Tools => {
                 self.tools.fetch_add(1, Ordering::Relaxed);
                 self.cache.forget("tools/list");
             }
-            Change::Prompts => self.cache.forget("prompts/list"),
-            Change::Resources => {
+            ServerChange::Prompts => self.cache.forget("prompts/list"),
+            ServerChange::Resources => {
                 self.cache.forget("resources/list");
                 self.cache.forget("resources/templates/list");
             }
-            Change::Resource(uri) => self.cache.forget_resource(uri),
-            Change::Task(_) | Change::PageDone(_) | Change::Acknowledged(_) => {}
+            ServerChange::Resource(uri) => self.cache.forget_resource(uri),
+            ServerChange::Task(_) | ServerChange::PageDone(_) | ServerChange::Acknowledged(_) => {}
         }
     }
 }
 
-enum Change {
+enum ServerChange {
     Tools,
     Prompts,
     Resources,
@@ -246,7 +246,7 @@ enum Change {
     Acknowledged(Interest),
 }
 
-impl Change {
+impl ServerChange {
     fn concerns(&self, interest: &Interest) -> bool {
         match self {
             Self::Tools => interest.tools,
@@ -275,19 +275,19 @@ impl NotificationSubscriber {
 }
 
 impl News {
-    fn note(&mut self, change: &Change) {
+    fn note(&mut self, change: &ServerChange) {
         match change {
-            Change::Tools => self.tools = true,
-            Change::Prompts => self.prompts = true,
-            Change::Resources => self.resources = true,
-            Change::Resource(uri) if self.uris.len() < MOST_NAMES => drop(self.uris.insert(uri.clone())),
+            ServerChange::Tools => self.tools = true,
+            ServerChange::Prompts => self.prompts = true,
+            ServerChange::Resources => self.resources = true,
+            ServerChange::Resource(uri) if self.uris.len() < MOST_NAMES => drop(self.uris.insert(uri.clone())),
             // Too many to record: report that the list has changed, so that the subscriber reads all of it.
-            Change::Resource(_) => self.resources = true,
-            Change::Task(task) if self.tasks.len() < MOST_NAMES || self.tasks.contains_key(&task.id) => {
+            ServerChange::Resource(_) => self.resources = true,
+            ServerChange::Task(task) if self.tasks.len() < MOST_NAMES || self.tasks.contains_key(&task.id) => {
                 self.tasks.insert(task.id.clone(), Task::clone(task));
             }
-            Change::Task(_) | Change::PageDone(_) => {}
-            Change::Acknowledged(interest) => self.acknowledged = Some(interest.clone()),
+            ServerChange::Task(_) | ServerChange::PageDone(_) => {}
+            ServerChange::Acknowledged(interest) => self.acknowledged = Some(interest.clone()),
         }
     }
 }

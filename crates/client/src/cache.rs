@@ -14,12 +14,12 @@ const MOST_BYTES: usize = 4 << 20;
 /// authorization of each connection.
 #[derive(Default)]
 pub struct ResultCache {
-    kept: Mutex<Kept>,
+    kept: Mutex<CacheState>,
 }
 
 #[derive(Default)]
-struct Kept {
-    entries: HashMap<Key, Entry>,
+struct CacheState {
+    entries: HashMap<Key, CacheEntry>,
     bytes: usize,
     /// Number of invalidations. A result requested before an invalidation may be stale when it arrives.
     changes: u64,
@@ -46,7 +46,7 @@ pub(crate) struct Place<'a> {
     pub who: &'a AuthorizationId,
 }
 
-struct Entry {
+struct CacheEntry {
     result: RawJson,
     until: Instant,
 }
@@ -91,7 +91,7 @@ impl ResultCache {
         kept.bytes += size;
         // Copy: the result may be a small slice of a large message.
         let result = RawJson::known(result.as_bytes().to_vec());
-        kept.entries.insert(key, Entry { result, until: now + hint.ttl });
+        kept.entries.insert(key, CacheEntry { result, until: now + hint.ttl });
     }
 
     /// Removes all results.
@@ -116,12 +116,12 @@ impl ResultCache {
         kept.retain(|key| key.method != "resources/read" || !touched(&key.target));
     }
 
-    fn kept(&self) -> MutexGuard<'_, Kept> {
+    fn kept(&self) -> MutexGuard<'_, CacheState> {
         self.kept.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-impl Kept {
+impl CacheState {
     fn remove(&mut self, key: &Key) {
         if let Some(entry) = self.entries.remove(key) {
             self.bytes -= entry.result.as_bytes().len();

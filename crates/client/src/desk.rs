@@ -257,9 +257,9 @@ mod tests {
     use crate::services::LogSink;
 
     #[derive(Default)]
-    struct Logged(Mutex<Vec<String>>);
+    struct RecordingLogSink(Mutex<Vec<String>>);
 
-    impl LogSink for Logged {
+    impl LogSink for RecordingLogSink {
         fn log(&self, server: &str, LogMessage { level, logger, data }: LogMessage) {
             let line = format!("{server} {level:?} {} {}", logger.unwrap_or_default(), data.get());
             self.0.lock().unwrap().push(line);
@@ -268,7 +268,7 @@ mod tests {
 
     #[test]
     fn a_log_message_arrives_whatever_the_secrets_are() {
-        let (logged, mut redactor) = (Arc::new(Logged::default()), Redactor::default());
+        let (logged, mut redactor) = (Arc::new(RecordingLogSink::default()), Redactor::default());
         ["warning", "logger", "123456"].into_iter().for_each(|secret| redactor.add(secret));
         let services = ClientServices { logs: Some(logged.clone()), ..ClientServices::default() };
         let desk = Desk::new("s".to_owned(), services, Limits::default(), Arc::new(redactor));

@@ -11,7 +11,7 @@ use std::time::Duration;
 
 use wharf_net::{AuthRecovery, NotAuthorized};
 use wharf_spec::{LaunchRefusal, Untrusted};
-use wharf_wire::{JsonDecodeError, Revision, RpcError, TooComplex, code};
+use wharf_wire::{JsonDecodeError, JsonLimitExceeded, Revision, RpcError, code};
 
 use crate::budget::BudgetExceeded;
 use crate::trace::ConnectTrace;
@@ -49,7 +49,7 @@ pub enum CallError {
     Discarded(BudgetExceeded),
     /// The response has more structure than the limits allow to decode.
     #[error("the answer is too complex: {0}")]
-    TooComplex(TooComplex),
+    TooComplex(JsonLimitExceeded),
     /// The server is gone. The call was not executed, or it can be retried safely.
     #[error("the server is gone: {0}")]
     ServerGone(Arc<Gone>),

@@ -9,11 +9,11 @@ use tokio::sync::oneshot;
 /// Niceness of the thread, as set by `nice`. A small share of the processor remains.
 const NICENESS: i32 = 10;
 
-type Job = Box<dyn FnOnce() + Send>;
+type LowPriorityJob = Box<dyn FnOnce() + Send>;
 
 /// A thread that runs jobs one after the other. It starts with the first job and ends when this value is dropped.
 #[derive(Default)]
-pub struct LowPriorityThread(OnceLock<Option<mpsc::Sender<Job>>>);
+pub struct LowPriorityThread(OnceLock<Option<mpsc::Sender<LowPriorityJob>>>);
 
 impl LowPriorityThread {
     /// Runs `work` on the thread, or on the runtime's blocking pool if the thread cannot be started. Returns `None` if
@@ -24,7 +24,7 @@ impl LowPriorityThread {
     /// Cancelling the wait does not stop the work; its result is dropped.
     pub async fn run<T: Send + 'static>(&self, work: impl FnOnce() -> T + Send + 'static) -> Option<T> {
         let (done, result) = oneshot::channel();
-        let job: Job = Box::new(move || drop(done.send(work())));
+        let job: LowPriorityJob = Box::new(move || drop(done.send(work())));
         match self.0.get_or_init(start) {
             // The thread outlives the sender, so sending does not fail.
             Some(jobs) => drop(jobs.send(job)),
@@ -34,8 +34,8 @@ impl LowPriorityThread {
     }
 }
 
-fn start() -> Option<mpsc::Sender<Job>> {
-    let (jobs, queue) = mpsc::channel::<Job>();
+fn start() -> Option<mpsc::Sender<LowPriorityJob>> {
+    let (jobs, queue) = mpsc::channel::<LowPriorityJob>();
     let run = move || {
         // On Linux this affects only the calling thread. Lowering the priority is always allowed.
         let _ = setpriority_process(None, NICENESS);

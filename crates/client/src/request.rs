@@ -120,7 +120,7 @@ impl Connection {
             reserved,
             outgoing,
             more,
-            Meta { extra: extra.unwrap_or_default(), with_progress: options.progress.is_some() },
+            RequestMeta { extra: extra.unwrap_or_default(), with_progress: options.progress.is_some() },
         )
     }
 
@@ -138,7 +138,7 @@ impl Connection {
             when_dropped: outgoing.when_dropped,
         })?;
         before(reserved.number());
-        self.send_reserved(reserved, outgoing, "", Meta::default())
+        self.send_reserved(reserved, outgoing, "", RequestMeta::default())
     }
 
     fn send_reserved(
@@ -146,11 +146,11 @@ impl Connection {
         reserved: ReservedCall,
         outgoing: OutgoingRequest<'_>,
         more: &str,
-        Meta { extra, with_progress }: Meta<'_>,
+        RequestMeta { extra, with_progress }: RequestMeta<'_>,
     ) -> Result<Call, CallError> {
         let (members, engine) = (outgoing.members, &self.inner().open.engine);
         let id = reserved.id();
-        let mut parts = Parts::new();
+        let mut parts = RequestParts::new();
         parts.push(b"{\"jsonrpc\":\"2.0\",\"id\":");
         parts.push(id.text());
         parts.push(b",\"method\":\"");
@@ -184,7 +184,7 @@ impl Connection {
 
 /// The `_meta` members specific to one request.
 #[derive(Default, Clone, Copy)]
-struct Meta<'a> {
+struct RequestMeta<'a> {
     extra: &'a [u8],
     with_progress: bool,
 }
@@ -215,12 +215,12 @@ pub(crate) fn is_plain(text: &str) -> bool {
 const MOST_PARTS: usize = 20;
 
 /// The parts of one request, collected without copying.
-struct Parts<'a> {
+struct RequestParts<'a> {
     parts: [&'a [u8]; MOST_PARTS],
     used: usize,
 }
 
-impl<'a> Parts<'a> {
+impl<'a> RequestParts<'a> {
     fn new() -> Self {
         Self { parts: [b""; MOST_PARTS], used: 0 }
     }

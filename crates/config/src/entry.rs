@@ -47,7 +47,7 @@ pub(crate) fn read(id: &str, node: &Node, file: &Arc<Path>, expands: bool) -> En
     if !enabled && members.iter().all(|member| matches!(member.key.as_str(), "enabled" | "disabled")) {
         return Entry { said: Said::Off, enabled, warnings };
     }
-    let reading = Reading { id, at: node.at, file, fields: &fields };
+    let reading = EntryReader { id, at: node.at, file, fields: &fields };
     let reach = reading.reach();
     warnings.extend(reading.oddities());
     let mut inner = reading.unusable();
@@ -83,7 +83,7 @@ pub(crate) fn unknown(fields: &Checked<'_>, known: &'static [Field]) -> Vec<Faul
     fields.unknown.iter().filter(|member| !member.key.starts_with(['$', '_'])).map(fault).collect()
 }
 
-struct Reading<'a> {
+struct EntryReader<'a> {
     id: &'a str,
     at: TextPosition,
     file: &'a Arc<Path>,
@@ -92,12 +92,12 @@ struct Reading<'a> {
 
 /// Transport of a server.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Way {
+enum EntryTransport {
     Stdio,
     Http(HttpForm),
 }
 
-impl Reading<'_> {
+impl EntryReader<'_> {
     fn sited(&self, (text, at): (&str, TextPosition)) -> SourcedValue<String> {
         SourcedValue { value: text.to_owned(), place: Place { file: Arc::clone(self.file), at } }
     }
@@ -123,13 +123,13 @@ impl Reading<'_> {
 
     fn reach(&self) -> Result<Reach, Fault> {
         match self.way()? {
-            Way::Stdio => self.stdio().map(|stdio| Reach::Stdio(Box::new(stdio))),
-            Way::Http(form) => self.http(form).map(|http| Reach::Http(Box::new(http))),
+            EntryTransport::Stdio => self.stdio().map(|stdio| Reach::Stdio(Box::new(stdio))),
+            EntryTransport::Http(form) => self.http(form).map(|http| Reach::Http(Box::new(http))),
         }
     }
 
     /// Returns the transport given by `type`, or else the one implied by the other keys.
-    fn way(&self) -> Result<Way, Fault> {
+    fn way(&self) -> Result<EntryTransport, Fault> {
         let (command, url) =
             (self.fields.member("command"), self.fields.member("url").or(self.fields.member("httpUrl")));
         if let (Some(command), Some(url)) = (command, url) {
@@ -145,9 +145,9 @@ impl Reading<'_> {
             return Err(Fault::new("two_transports", later, text).fix("keep one: `command` starts it, `url` dials it"));
         }
         let inferred = match (command, url) {
-            (Some(_), _) => Some(Way::Stdio),
-            (None, Some(url)) if url.key == "httpUrl" => Some(Way::Http(HttpForm::Streamable)),
-            (None, Some(_)) => Some(Way::Http(HttpForm::Automatic)),
+            (Some(_), _) => Some(EntryTransport::Stdio),
+            (None, Some(url)) if url.key == "httpUrl" => Some(EntryTransport::Http(HttpForm::Streamable)),
+            (None, Some(_)) => Some(EntryTransport::Http(HttpForm::Automatic)),
             (None, None) => None,
         };
         match self.fields.text("type") {
@@ -160,11 +160,13 @@ impl Reading<'_> {
         }
     }
 
-    fn named(&self, word: &str, at: TextPosition) -> Result<Way, Fault> {
+    fn named(&self, word: &str, at: TextPosition) -> Result<EntryTransport, Fault> {
         Ok(match word {
-            "stdio" => Way::Stdio,
-            "http" | "streamable-http" | "streamableHttp" | "streamable_http" => Way::Http(HttpForm::Streamable),
-            "sse" => Way::Http(HttpForm::Sse),
+            "stdio" => EntryTransport::Stdio,
+            "http" | "streamable-http" | "streamableHttp" | "streamable_http" => {
+                EntryTransport::Http(HttpForm::Streamable)
+            }
+            "sse" => EntryTransport::Http(HttpForm::Sse),
             "claudeai-proxy" | "sdk" => {
                 let text = format!("the type `{word}` is internal to another program and means nothing in a file");
                 return Err(Fault::new("foreign_type", at, text).fix("remove the entry, or give `command` or `url`"));
@@ -216,7 +218,7 @@ impl Reading<'_> {
     fn oauth(&self) -> Option<Oauth> {
         let member = self.fields.member("oauth")?;
         let fields = check(member.node.members(), &[OAUTH]);
-        let inner = Reading { fields: &fields, ..*self };
+        let inner = EntryReader { fields: &fields, ..*self };
         let texts = OAUTH.iter().filter_map(|field| Some((field.name, inner.template(field.name)?))).collect();
         let callback_port = fields.count("callback_port").and_then(|port| u16::try_from(port).ok());
         Some(Oauth { texts, callback_port })

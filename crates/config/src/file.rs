@@ -64,7 +64,8 @@ impl FileInterpreter<'_> {
         let is_bare =
             self.layer == Layer::Variable && node.member("mcpServers").is_none() && node.member("mcp").is_none();
         if is_bare {
-            return self.servers(node, Switches { expands: true, is_off: false, settings: &GlobalSettings::default() });
+            return self
+                .servers(node, ServerContext { expands: true, is_off: false, settings: &GlobalSettings::default() });
         }
         let Value::Map(members) = &node.value else {
             let text = format!("the file is {}, not an object", node.value.kind());
@@ -86,11 +87,11 @@ impl FileInterpreter<'_> {
         self.complain(&mcp);
         let own = self.global_settings(&mcp);
         if let Some(member) = fields.member("mcpServers") {
-            self.servers(&member.node, Switches { expands, is_off: false, settings: &own });
+            self.servers(&member.node, ServerContext { expands, is_off: false, settings: &own });
         }
         if let Some(member) = mcp.member("servers") {
             let is_off = !mcp.flag("enabled").unwrap_or(true);
-            self.servers(&member.node, Switches { expands, is_off, settings: &own });
+            self.servers(&member.node, ServerContext { expands, is_off, settings: &own });
         }
     }
 
@@ -246,7 +247,7 @@ impl FileInterpreter<'_> {
         self.content.settings.rules.push(rule);
     }
 
-    fn servers(&mut self, node: &Node, switches: Switches<'_>) {
+    fn servers(&mut self, node: &Node, switches: ServerContext<'_>) {
         match &node.value {
             Value::Map(members) => {
                 for member in members {
@@ -271,7 +272,7 @@ impl FileInterpreter<'_> {
         }
     }
 
-    fn server(&mut self, id: &str, at: TextPosition, node: &Node, switches: Switches<'_>) {
+    fn server(&mut self, id: &str, at: TextPosition, node: &Node, switches: ServerContext<'_>) {
         let name = match ServerName::new(id) {
             Ok(name) => name,
             Err(error) => return self.bad_name(id, at, &error),
@@ -357,7 +358,7 @@ impl FileInterpreter<'_> {
 
 /// Context for the servers of a file.
 #[derive(Clone, Copy)]
-struct Switches<'a> {
+struct ServerContext<'a> {
     expands: bool,
     is_off: bool,
     settings: &'a GlobalSettings,

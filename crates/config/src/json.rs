@@ -14,7 +14,7 @@ pub(crate) fn read(source: &Source<'_>) -> Result<Node, Unreadable> {
     let Some(value) = parsed.value else {
         return Err(source.unreadable(0, "is empty; write at least `{}`"));
     };
-    Reading { source, budget: Budget::default() }.node(value, 1)
+    JsoncReader { source, budget: Budget::default() }.node(value, 1)
 }
 
 /// Parser options for reading and editing: JSON with comments and trailing commas, and no other extensions.
@@ -31,12 +31,12 @@ pub(crate) const OPTIONS: ParseOptions = ParseOptions {
     allow_extended_string_escapes: false,
 };
 
-struct Reading<'a> {
+struct JsoncReader<'a> {
     source: &'a Source<'a>,
     budget: Budget,
 }
 
-impl Reading<'_> {
+impl JsoncReader<'_> {
     fn node(&mut self, parsed: Parsed<'_>, depth: usize) -> Result<Node, Unreadable> {
         let offset = parsed.start();
         self.budget.take(depth).map_err(|text| self.source.unreadable(offset, text))?;

@@ -89,7 +89,7 @@ impl Config {
 }
 
 /// One source to load.
-struct Source {
+struct LayerSource {
     layer: Layer,
     file: PathBuf,
     /// Set if the file was given explicitly and must exist.
@@ -100,8 +100,8 @@ struct Source {
     no_servers: bool,
 }
 
-fn sources(places: &Places) -> Vec<Source> {
-    let file = |layer, file: PathBuf, named| Source { layer, file, named, text: None, no_servers: false };
+fn sources(places: &Places) -> Vec<LayerSource> {
+    let file = |layer, file: PathBuf, named| LayerSource { layer, file, named, text: None, no_servers: false };
     let mut all = Vec::new();
     // In the home directory, the project's shared file is the user's own file.
     let home_is_project = places.home.as_deref().is_some_and(|home| is_same(home, &places.shared_file()));
@@ -110,7 +110,7 @@ fn sources(places: &Places) -> Vec<Source> {
         all.extend(places.home.clone().map(|home| file(Layer::Home, home, false)));
     }
     if !places.user.as_os_str().is_empty() {
-        all.push(Source {
+        all.push(LayerSource {
             no_servers: places.only_flags,
             ..file(Layer::User, places.user.clone(), places.user_was_named)
         });
@@ -121,7 +121,7 @@ fn sources(places: &Places) -> Vec<Source> {
     }
     all.extend(places.flags.iter().map(|flag| file(Layer::Flag, flag.clone(), true)));
     if let Some(text) = &places.variable {
-        all.push(Source { text: Some(text.clone()), ..file(Layer::Variable, VARIABLE.into(), false) });
+        all.push(LayerSource { text: Some(text.clone()), ..file(Layer::Variable, VARIABLE.into(), false) });
     }
     all
 }
@@ -140,7 +140,7 @@ struct LayerMerger<'a> {
 }
 
 impl LayerMerger<'_> {
-    fn layer(&mut self, source: Source, places: &Places, memory: &mut Memory) {
+    fn layer(&mut self, source: LayerSource, places: &Places, memory: &mut Memory) {
         let content = content(&source, places, memory);
         let found = !matches!(content, Ok(None));
         self.config.layers.push(LayerStatus { layer: source.layer, file: source.file.clone(), found });
@@ -163,7 +163,7 @@ impl LayerMerger<'_> {
         }
     }
 
-    fn lay(&mut self, content: FileContent, source: &Source) {
+    fn lay(&mut self, content: FileContent, source: &LayerSource) {
         self.config.problems.extend(content.problems);
         overlay(&mut self.config.settings, content.settings);
         if !source.no_servers {
@@ -173,7 +173,7 @@ impl LayerMerger<'_> {
         }
     }
 
-    fn server(&mut self, server: FileServer, source: &Source) {
+    fn server(&mut self, server: FileServer, source: &LayerSource) {
         let described = match server.said {
             Ok(Said::Off) => return self.switch_off(&server.name, &server.place),
             Ok(Said::Server(mut described)) => {
@@ -259,12 +259,12 @@ impl LayerMerger<'_> {
 }
 
 /// Returns the last good content of a file.
-fn before(source: &Source, memory: &Memory) -> Option<FileContent> {
+fn before(source: &LayerSource, memory: &Memory) -> Option<FileContent> {
     memory.last(&source.file).and_then(|bytes| interpreted(source, bytes).ok())
 }
 
 /// Returns the problem for a file that no longer exists. Some editors delete a file for a moment when they save it.
-fn gone(source: &Source) -> Problem {
+fn gone(source: &LayerSource) -> Problem {
     Problem {
         code: "file_gone",
         severity: ProblemSeverity::Warning,
@@ -276,7 +276,7 @@ fn gone(source: &Source) -> Problem {
 }
 
 /// Returns the content of a source, or `None` if it is missing and not required.
-fn content(source: &Source, places: &Places, memory: &mut Memory) -> Result<Option<FileContent>, Problem> {
+fn content(source: &LayerSource, places: &Places, memory: &mut Memory) -> Result<Option<FileContent>, Problem> {
     let bytes = match &source.text {
         Some(text) => text.clone().into_bytes(),
         None => match bytes(source, places)? {
@@ -290,7 +290,7 @@ fn content(source: &Source, places: &Places, memory: &mut Memory) -> Result<Opti
 }
 
 /// Parses and interprets the bytes of a source.
-fn interpreted(source: &Source, bytes: &[u8]) -> Result<FileContent, Problem> {
+fn interpreted(source: &LayerSource, bytes: &[u8]) -> Result<FileContent, Problem> {
     let file: Arc<Path> = Arc::from(source.file.as_path());
     let format = if source.layer == Layer::Flag { Format::of(&source.file) } else { Format::Json };
     let node = decode(bytes).and_then(|text| read(text, format)).map_err(|error| Problem {
@@ -304,7 +304,7 @@ fn interpreted(source: &Source, bytes: &[u8]) -> Result<FileContent, Problem> {
     Ok(interpret(&node, &file, source.layer))
 }
 
-fn bytes(source: &Source, places: &Places) -> Result<Option<Vec<u8>>, Problem> {
+fn bytes(source: &LayerSource, places: &Places) -> Result<Option<Vec<u8>>, Problem> {
     let file = source.file.as_path();
     if source.layer.needs_approval() && leads_out(file, &places.project) {
         let text = "it is a link that leads out of the project, so it is not read";

@@ -13,9 +13,9 @@ use crate::{Layer, Places};
 ///
 /// For a file that is missing or unreadable, the last good content applies, and the [`Config`] lists the problem.
 #[derive(Clone)]
-pub struct Reader(Arc<Reading>);
+pub struct Reader(Arc<ReaderState>);
 
-struct Reading {
+struct ReaderState {
     places: Places,
     around: Surroundings,
     memory: Mutex<Memory>,
@@ -24,12 +24,12 @@ struct Reading {
 impl Reader {
     /// Creates a reader for these locations. Does not read anything yet.
     pub fn new(places: Places, around: Surroundings) -> Self {
-        Self(Arc::new(Reading { places, around, memory: Mutex::new(Memory::keeping()) }))
+        Self(Arc::new(ReaderState { places, around, memory: Mutex::new(Memory::keeping()) }))
     }
 
     /// Loads all layers. Concurrent calls run one at a time. Blocks.
     pub fn read(&self) -> Config {
-        let Reading { places, around, memory } = &*self.0;
+        let ReaderState { places, around, memory } = &*self.0;
         load_again(places, around, &mut memory.lock().unwrap_or_else(PoisonError::into_inner))
     }
 

@@ -13,16 +13,16 @@ pub(crate) fn read(source: &Source<'_>) -> Result<Node, Unreadable> {
         let offset = error.span().map_or(0, |span| span.start);
         source.unreadable(offset, fragment(error.message()))
     })?;
-    let mut reading = Reading { source, budget: Budget::default() };
+    let mut reading = TomlReader { source, budget: Budget::default() };
     Ok(Node { at: TextPosition::START, value: reading.table(document.as_table(), 1)? })
 }
 
-struct Reading<'a> {
+struct TomlReader<'a> {
     source: &'a Source<'a>,
     budget: Budget,
 }
 
-impl Reading<'_> {
+impl TomlReader<'_> {
     fn table(&mut self, table: &Table, depth: usize) -> Result<Value, Unreadable> {
         let mut members = Vec::with_capacity(table.len());
         for (name, item) in table {

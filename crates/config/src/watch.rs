@@ -28,13 +28,13 @@ pub struct Watch {
     reader: Reader,
     every: Duration,
     settled: Duration,
-    seen: Vec<Option<Stamp>>,
+    seen: Vec<Option<FileStamp>>,
     current: Arc<Config>,
 }
 
 /// File metadata that distinguishes two versions of a file without reading it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-struct Stamp {
+struct FileStamp {
     device: u64,
     inode: u64,
     size: u64,
@@ -82,7 +82,7 @@ impl Watch {
     }
 
     /// Waits until the files stop changing, and returns their stamps.
-    async fn at_rest(&self, mut stamps: Vec<Option<Stamp>>) -> Vec<Option<Stamp>> {
+    async fn at_rest(&self, mut stamps: Vec<Option<FileStamp>>) -> Vec<Option<FileStamp>> {
         let until = Instant::now() + self.settled * MOST_ROUNDS;
         while Instant::now() < until {
             sleep(self.settled).await;
@@ -96,7 +96,7 @@ impl Watch {
     }
 
     /// Reloads the configuration. Returns whether it differs.
-    async fn read(&mut self, stamps: Vec<Option<Stamp>>) -> bool {
+    async fn read(&mut self, stamps: Vec<Option<FileStamp>>) -> bool {
         let reader = self.reader.clone();
         // If the blocking task fails, the next poll retries.
         let Ok(config) = tokio::task::spawn_blocking(move || reader.read()).await else { return false };
@@ -109,17 +109,17 @@ impl Watch {
     }
 }
 
-async fn look(reader: &Reader) -> Vec<Option<Stamp>> {
+async fn look(reader: &Reader) -> Vec<Option<FileStamp>> {
     let files = reader.files();
     // If the blocking task fails, the files are treated as missing until the next poll.
     tokio::task::spawn_blocking(move || stamps(&files)).await.unwrap_or_default()
 }
 
-fn stamps(files: &[PathBuf]) -> Vec<Option<Stamp>> {
-    files.iter().map(|file| file.metadata().ok().map(|metadata| Stamp::of(&metadata))).collect()
+fn stamps(files: &[PathBuf]) -> Vec<Option<FileStamp>> {
+    files.iter().map(|file| file.metadata().ok().map(|metadata| FileStamp::of(&metadata))).collect()
 }
 
-impl Stamp {
+impl FileStamp {
     fn of(metadata: &Metadata) -> Self {
         Self {
             device: metadata.dev(),

@@ -15,7 +15,7 @@ const EXPANDED: usize = 1 << 20;
 /// Parses a text without a byte order mark. An empty text is null.
 pub(crate) fn read(source: &Source<'_>) -> Result<Node, Unreadable> {
     let parser = Parser::new_from_str(source.text);
-    let mut reading = Reading { source, parser, budget: Budget::default(), anchors: HashMap::new(), room: EXPANDED };
+    let mut reading = YamlReader { source, parser, budget: Budget::default(), anchors: HashMap::new(), room: EXPANDED };
     let mut root = None;
     loop {
         match reading.next()? {
@@ -29,7 +29,7 @@ pub(crate) fn read(source: &Source<'_>) -> Result<Node, Unreadable> {
     }
 }
 
-struct Reading<'a> {
+struct YamlReader<'a> {
     source: &'a Source<'a>,
     parser: Parser<'a, granit_parser::StrInput<'a>>,
     budget: Budget,
@@ -39,7 +39,7 @@ struct Reading<'a> {
     room: usize,
 }
 
-impl<'a> Reading<'a> {
+impl<'a> YamlReader<'a> {
     fn next(&mut self) -> Result<(Event<'a>, Span), Unreadable> {
         match self.parser.next_event() {
             Some(Ok(next)) => Ok(next),

@@ -6,13 +6,13 @@
 use serde_json::{Map, Value};
 use wharf_wire::{JsonDecodeError, JsonLimits, RawJson};
 
-use crate::Outcome;
+use crate::ExerciseResult;
 
 /// Maximum nesting depth of a generated value; a schema may refer to itself.
 const DEPTH: usize = 8;
 
 /// Returns an object with the required properties of a schema, each with a value of its type.
-pub fn arguments_for(schema: Option<&RawJson>) -> Outcome<RawJson> {
+pub fn arguments_for(schema: Option<&RawJson>) -> ExerciseResult<RawJson> {
     let Some(schema) = schema else { return Ok(RawJson::empty_object()) };
     let schema: Value = schema.decode(&JsonLimits::default()).map_err(|error: JsonDecodeError| error.to_string())?;
     Ok(RawJson::of(&object(&schema, &schema, DEPTH))?)

@@ -5,10 +5,10 @@ use serde_json::value::RawValue;
 use wharf_client::Connection;
 use wharf_wire::RawJson;
 
-use crate::{Outcome, tour};
+use crate::{ExerciseResult, tour};
 
 #[derive(Deserialize)]
-struct Context<'a> {
+struct CallsContext<'a> {
     #[serde(borrow, rename = "toolCalls")]
     tool_calls: Vec<PrescribedCall<'a>>,
 }
@@ -23,9 +23,9 @@ struct PrescribedCall<'a> {
 
 /// Makes the prescribed calls in order, without listing tools first. The client decides by itself whether to look up a
 /// tool's schema before the call.
-pub async fn given_calls(connection: &Connection, context: Option<&str>) -> Outcome {
+pub async fn given_calls(connection: &Connection, context: Option<&str>) -> ExerciseResult {
     let context = context.ok_or("the suite gave no calls to make")?;
-    let Context { tool_calls } =
+    let CallsContext { tool_calls } =
         serde_json::from_str(context).map_err(|error| format!("what the suite gave along: {error}"))?;
     for PrescribedCall { name, arguments } in tool_calls {
         let arguments = RawJson::parse(arguments.get().to_owned())?;

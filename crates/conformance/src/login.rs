@@ -14,22 +14,22 @@ use wharf_net::Pending;
 use wharf_spec::Secret;
 
 use crate::arguments::arguments_for;
-use crate::{Outcome, page};
+use crate::{ExerciseResult, page};
 
 /// URL of the client metadata document. Not fetched in these scenarios.
 const DOCUMENT: &str = "https://conformance-test.local/client-metadata.json";
 
 /// Creates an account for the suite's server that logs in without a person.
-pub fn account(server: &Url, scenario: &str, context: Option<&str>) -> Outcome<Account> {
+pub fn account(server: &Url, scenario: &str, context: Option<&str>) -> ExerciseResult<Account> {
     let key = AccountKey { server: "suite".to_owned(), account: String::new() };
     let mut options = AccountOptions::new(key, server.clone(), Arc::new(MemoryVault::default()));
     options.settings = settings(scenario, context)?;
-    options.visitor = Some(Arc::new(Loopback::new(&options.settings, Arc::new(Nobody))));
+    options.visitor = Some(Arc::new(Loopback::new(&options.settings, Arc::new(HeadlessBrowser))));
     Ok(Account::new(options))
 }
 
 /// Calls every tool and expects one of the calls to be refused as not authorized.
-pub async fn be_refused(connection: &Connection) -> Outcome {
+pub async fn be_refused(connection: &Connection) -> ExerciseResult {
     for tool in connection.list_tools().await?.items {
         let arguments = arguments_for(tool.input_schema.as_ref())?;
         if let Err(error) = connection.call_tool(&tool.name, &arguments, CallOptions::default()).await {
@@ -40,7 +40,7 @@ pub async fn be_refused(connection: &Connection) -> Outcome {
 }
 
 /// Returns `Ok` if connecting failed as not authorized, and an error for any other cause.
-pub fn is_refusal(error: &(dyn Error + 'static)) -> Outcome {
+pub fn is_refusal(error: &(dyn Error + 'static)) -> ExerciseResult {
     let cause = error.downcast_ref::<ConnectError>().map(|error| &error.cause);
     match cause.is_some_and(|cause| cause.not_authorized().is_some()) {
         true => Ok(()),
@@ -50,7 +50,7 @@ pub fn is_refusal(error: &(dyn Error + 'static)) -> Outcome {
 
 /// Context fields that the suite may provide.
 #[derive(Default, Deserialize)]
-struct Given {
+struct LoginContext {
     client_id: Option<String>,
     client_secret: Option<Secret>,
     private_key_pem: Option<Secret>,
@@ -61,16 +61,16 @@ struct Given {
     valid_jwt: Option<Secret>,
 }
 
-fn settings(scenario: &str, context: Option<&str>) -> Outcome<AuthSettings> {
-    let given: Given = context.map(serde_json::from_str).transpose()?.unwrap_or_default();
+fn settings(scenario: &str, context: Option<&str>) -> ExerciseResult<AuthSettings> {
+    let given: LoginContext = context.map(serde_json::from_str).transpose()?.unwrap_or_default();
     let grant = grant(scenario, &given)?;
-    let Given { client_id, client_secret, .. } = given;
+    let LoginContext { client_id, client_secret, .. } = given;
     let client_metadata_url = Some(DOCUMENT.to_owned());
     Ok(AuthSettings { client_id, client_secret, client_metadata_url, grant, ..AuthSettings::default() })
 }
 
 /// Returns the grant that a scenario requires, as a server's configuration would specify it.
-fn grant(scenario: &str, given: &Given) -> Outcome<Grant> {
+fn grant(scenario: &str, given: &LoginContext) -> ExerciseResult<Grant> {
     let missing = |what: &str| format!("the suite gave no {what}");
     Ok(match scenario {
         "auth/client-credentials-basic" => Grant::ClientSecret,
@@ -92,9 +92,9 @@ fn grant(scenario: &str, given: &Given) -> Outcome<Grant> {
 }
 
 /// A browser without a person. The suite's login pages redirect it straight back.
-struct Nobody;
+struct HeadlessBrowser;
 
-impl Open for Nobody {
+impl Open for HeadlessBrowser {
     fn open(&self, page: &Page) -> Pending<Result<(), VisitError>> {
         let url = page.url.clone();
         Box::pin(async move {

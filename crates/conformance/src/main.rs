@@ -26,7 +26,7 @@ use wharf_spec::HttpSpec;
 
 use scenario::{Exercise, Scenario};
 
-type Outcome<T = ()> = Result<T, Box<dyn Error>>;
+type ExerciseResult<T = ()> = Result<T, Box<dyn Error>>;
 
 /// Below the suite's own timeout of 30 seconds, after which the suite kills only the shell between it and this program.
 const DEADLINE: Duration = Duration::from_secs(25);
@@ -41,7 +41,7 @@ fn main() -> ExitCode {
     }
 }
 
-fn run(scenario: &Scenario) -> Outcome {
+fn run(scenario: &Scenario) -> ExerciseResult {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     runtime.block_on(async {
         let within = tokio::time::timeout(DEADLINE, play(scenario)).await;
@@ -50,7 +50,7 @@ fn run(scenario: &Scenario) -> Outcome {
 }
 
 /// Connects, performs the exercise, and closes the connection even if the exercise failed.
-async fn play(scenario: &Scenario) -> Outcome {
+async fn play(scenario: &Scenario) -> ExerciseResult {
     let connection = match connect(scenario).await {
         Err(error) if scenario.exercise == Exercise::BeRefused => return login::is_refusal(&*error),
         connected => connected?,
@@ -60,7 +60,7 @@ async fn play(scenario: &Scenario) -> Outcome {
     outcome
 }
 
-async fn connect(scenario: &Scenario) -> Outcome<Connection> {
+async fn connect(scenario: &Scenario) -> ExerciseResult<Connection> {
     let mut options = ConnectOptions::default();
     options.name = "suite".to_owned();
     options.services = services::all();

@@ -3,7 +3,7 @@
 use url::Url;
 use wharf_client::Connection;
 
-use crate::{Outcome, headers, login, schema, skills, tour};
+use crate::{ExerciseResult, headers, login, schema, skills, tour};
 
 /// Name prefix of scenarios whose server requires a login. The exercise after the login is the same in all of them.
 const PROTECTED: &str = "auth/";
@@ -71,7 +71,7 @@ impl Scenario {
     /// Reads the scenario from the arguments and the environment: the server URL is the last argument, the rest comes
     /// from environment variables.
     #[expect(clippy::disallowed_methods, reason = "this is the edge of the program, where the environment comes in")]
-    pub fn from_environment() -> Outcome<Self> {
+    pub fn from_environment() -> ExerciseResult<Self> {
         let name = std::env::var("MCP_CONFORMANCE_SCENARIO");
         let name = name.map_err(|error| format!("MCP_CONFORMANCE_SCENARIO: {error}"))?;
         let exercise = Exercise::of(&name)?;
@@ -89,7 +89,7 @@ impl Scenario {
 }
 
 impl Exercise {
-    fn of(scenario: &str) -> Outcome<Self> {
+    fn of(scenario: &str) -> ExerciseResult<Self> {
         if scenario.starts_with(PROTECTED) {
             return Ok(if REFUSED.contains(&scenario) { Self::BeRefused } else { Self::Tour });
         }
@@ -99,7 +99,7 @@ impl Exercise {
     }
 
     /// Performs the exercise. Dropping the future cancels the request in flight.
-    pub async fn perform(self, connection: &Connection, scenario: &Scenario) -> Outcome {
+    pub async fn perform(self, connection: &Connection, scenario: &Scenario) -> ExerciseResult {
         match self {
             Self::Tour => tour::everything(connection).await,
             Self::GivenCalls => headers::given_calls(connection, scenario.context.as_deref()).await,

@@ -4,7 +4,7 @@ use wharf_client::Connection;
 use wharf_wire::RawJson;
 
 use crate::arguments::arguments_for;
-use crate::{Outcome, tour};
+use crate::{ExerciseResult, tour};
 
 /// The tool whose schema is echoed, and the tool that receives it.
 const RICH: &str = "json_schema_2020_12_tool";
@@ -12,7 +12,7 @@ const ECHO: &str = "json_schema_echo";
 
 /// Decodes every schema as far as generating arguments requires, and calls no tool. The suite checks that the client
 /// does not fetch the references in a schema.
-pub async fn read_all(connection: &Connection) -> Outcome {
+pub async fn read_all(connection: &Connection) -> ExerciseResult {
     let tools = connection.list_tools().await?.items;
     if tools.is_empty() {
         return Err("the server lists no tool".into());
@@ -24,7 +24,7 @@ pub async fn read_all(connection: &Connection) -> Outcome {
 }
 
 /// Sends the schema back byte for byte.
-pub async fn echo(connection: &Connection) -> Outcome {
+pub async fn echo(connection: &Connection) -> ExerciseResult {
     let tools = connection.list_tools().await?.items;
     let rich = tools.into_iter().find(|tool| tool.name == RICH);
     let schema = rich.and_then(|tool| tool.input_schema).ok_or_else(|| format!("no schema of `{RICH}` was listed"))?;

@@ -5,13 +5,13 @@ use wharf_wire::{Elicitation, ElicitationResponse, RawJson, Root, SamplingReques
 
 /// Returns all services, so that the client declares each capability to the suite.
 pub fn all() -> ClientServices {
-    ClientServices::default().elicitation(Consent).sampling(Parrot).roots(SingleRoot).skills()
+    ClientServices::default().elicitation(AcceptingElicitor).sampling(FixedSampler).roots(SingleRoot).skills()
 }
 
 /// Accepts every form and fills in no field, so that the client applies the defaults. Declines URL elicitations.
-struct Consent;
+struct AcceptingElicitor;
 
-impl Elicitor for Consent {
+impl Elicitor for AcceptingElicitor {
     fn elicit(&self, _: &str, question: Elicitation) -> Pending<ElicitationResponse> {
         let answer = match question {
             Elicitation::Form(_) => ElicitationResponse::Accept(Some(RawJson::empty_object())),
@@ -22,9 +22,9 @@ impl Elicitor for Consent {
 }
 
 /// A model that always returns the same message.
-struct Parrot;
+struct FixedSampler;
 
-impl Sampler for Parrot {
+impl Sampler for FixedSampler {
     fn sample(&self, _: &str, _: SamplingRequest) -> Pending<Result<RawJson, SamplingError>> {
         let message = serde_json::json!({
             "role": "assistant",

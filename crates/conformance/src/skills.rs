@@ -3,15 +3,15 @@
 use wharf_client::Connection;
 use wharf_wire::Skill;
 
-use crate::Outcome;
+use crate::ExerciseResult;
 
 /// Lists the skills without reading any.
-pub async fn list(connection: &Connection) -> Outcome {
+pub async fn list(connection: &Connection) -> ExerciseResult {
     listed(connection).await.map(drop)
 }
 
 /// Loads each skill and expects every load to fail with a mismatch.
-pub async fn refuse(connection: &Connection) -> Outcome {
+pub async fn refuse(connection: &Connection) -> ExerciseResult {
     for skill in listed(connection).await? {
         match connection.load_skill(&skill).await {
             Err(error) if error.is_mismatch() => {}
@@ -22,7 +22,7 @@ pub async fn refuse(connection: &Connection) -> Outcome {
     Ok(())
 }
 
-async fn listed(connection: &Connection) -> Outcome<Vec<Skill>> {
+async fn listed(connection: &Connection) -> ExerciseResult<Vec<Skill>> {
     let listing = connection.list_skills().await?;
     if let Some(withheld) = listing.withheld.first() {
         return Err(format!("a skill cannot be used: {}", withheld.reason).into());

@@ -4,11 +4,11 @@ use wharf_client::{CallOptions, Connection};
 use wharf_spec::Untrusted;
 use wharf_wire::{PromptDefinition, RawJson, ToolDefinition};
 
-use crate::Outcome;
+use crate::ExerciseResult;
 use crate::arguments::arguments_for;
 
 /// Calls all tools, reads all resources and expands all prompts. Stops at the first failure.
-pub async fn everything(connection: &Connection) -> Outcome {
+pub async fn everything(connection: &Connection) -> ExerciseResult {
     connection.ping(CallOptions::default()).await?;
     let offered = &connection.facts().capabilities;
     if offered.tools {
@@ -24,7 +24,7 @@ pub async fn everything(connection: &Connection) -> Outcome {
 }
 
 /// Calls a tool. A tool result marked as error is a failure.
-pub async fn call(connection: &Connection, name: &str, arguments: &RawJson) -> Outcome {
+pub async fn call(connection: &Connection, name: &str, arguments: &RawJson) -> ExerciseResult {
     let result = connection.call_tool(name, arguments, CallOptions::default()).await;
     let result = result.map_err(|error| format!("tool {}: {error}", shown(name)))?;
     if result.is_error {
@@ -33,7 +33,7 @@ pub async fn call(connection: &Connection, name: &str, arguments: &RawJson) -> O
     Ok(())
 }
 
-async fn call_tools(connection: &Connection) -> Outcome {
+async fn call_tools(connection: &Connection) -> ExerciseResult {
     for ToolDefinition { name, input_schema, .. } in connection.list_tools().await?.items {
         let arguments = arguments_for(input_schema.as_ref())?;
         call(connection, &name, &arguments).await?;
@@ -41,7 +41,7 @@ async fn call_tools(connection: &Connection) -> Outcome {
     Ok(())
 }
 
-async fn read_resources(connection: &Connection) -> Outcome {
+async fn read_resources(connection: &Connection) -> ExerciseResult {
     for resource in connection.list_resources().await?.items {
         let read = connection.read_resource(&resource.uri, CallOptions::default()).await;
         read.map_err(|error| format!("resource {}: {error}", shown(&resource.uri)))?;
@@ -50,7 +50,7 @@ async fn read_resources(connection: &Connection) -> Outcome {
     Ok(())
 }
 
-async fn expand_prompts(connection: &Connection) -> Outcome {
+async fn expand_prompts(connection: &Connection) -> ExerciseResult {
     for PromptDefinition { name, arguments, .. } in connection.list_prompts().await?.items {
         let arguments: Vec<_> = arguments.into_iter().map(|argument| (argument.name, "wharf".to_owned())).collect();
         let expanded = connection.get_prompt(&name, &arguments, CallOptions::default()).await;

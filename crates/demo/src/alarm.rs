@@ -11,12 +11,12 @@ use super::message::locked;
 /// Wakes one waiting thread.
 #[derive(Default)]
 pub struct CallSignal {
-    state: Mutex<State>,
+    state: Mutex<SignalState>,
     changed: Condvar,
 }
 
 #[derive(Default)]
-struct State {
+struct SignalState {
     rung: bool,
     /// Delivered answers that were not fetched yet. Only answers that the thread asked for are delivered, and it
     /// fetches all of them.

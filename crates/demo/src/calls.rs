@@ -17,11 +17,11 @@ const MOST_CALLS: usize = 256;
 
 #[derive(Default)]
 pub struct Calls {
-    running: Arc<Mutex<Table>>,
+    running: Arc<Mutex<CallTable>>,
 }
 
 /// Running calls by the JSON of their id, which distinguishes `1` from `"1"`.
-type Table = HashMap<String, Arc<CallSignal>>;
+type CallTable = HashMap<String, Arc<CallSignal>>;
 
 impl Calls {
     pub fn is_running(&self, id: &Value) -> bool {
@@ -81,7 +81,7 @@ impl Calls {
 }
 
 /// Removes a call from the table and returns whether it was still there.
-fn is_taken_out(running: &Mutex<Table>, key: &str, alarm: &Arc<CallSignal>) -> bool {
+fn is_taken_out(running: &Mutex<CallTable>, key: &str, alarm: &Arc<CallSignal>) -> bool {
     let mut running = locked(running);
     // A later call may have reused the id of a cancelled one.
     let is_ours = running.get(key).is_some_and(|entry| Arc::ptr_eq(entry, alarm));

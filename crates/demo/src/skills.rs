@@ -7,7 +7,7 @@ use super::sha256::hex_digest;
 
 pub const EXTENSION: &str = "io.modelcontextprotocol/skills";
 
-struct Skill {
+struct DemoSkill {
     /// URI of the skill's directory, without a trailing slash.
     root: &'static str,
     /// Frontmatter of SKILL.md, as pairs of plain strings.
@@ -18,8 +18,8 @@ struct Skill {
     other: (&'static str, &'static str, &'static str),
 }
 
-const SKILLS: [Skill; 2] = [
-    Skill {
+const SKILLS: [DemoSkill; 2] = [
+    DemoSkill {
         root: "skill://mooring",
         frontmatter: &[
             ("name", "mooring"),
@@ -33,7 +33,7 @@ const SKILLS: [Skill; 2] = [
             "# Knots\n\nA bowline holds. So do two half hitches — twice.\n",
         ),
     },
-    Skill {
+    DemoSkill {
         root: "skill://port/cargo/unloading",
         frontmatter: &[("name", "unloading"), ("description", "Unload a ship, container by container.")],
         body: "# Unloading\n\nCall `unload_ship`, then tick off templates/list.csv.\n",
@@ -41,7 +41,7 @@ const SKILLS: [Skill; 2] = [
     },
 ];
 
-impl Skill {
+impl DemoSkill {
     fn uri(&self) -> String {
         format!("{}/SKILL.md", self.root)
     }
@@ -71,7 +71,7 @@ impl Skill {
 
 /// Returns the entries of `skills/list`.
 pub fn entries() -> Vec<Value> {
-    SKILLS.iter().map(Skill::entry).collect()
+    SKILLS.iter().map(DemoSkill::entry).collect()
 }
 
 /// Answers `skills/get`.
@@ -89,7 +89,7 @@ pub fn find(params: &Map<String, Value>) -> Result<Value, RpcError> {
 
 /// Returns the contents of a skill's file.
 pub fn contents(uri: &str) -> Option<Value> {
-    let (_, mime_type, text) = SKILLS.iter().flat_map(Skill::files).find(|(known, ..)| known == uri)?;
+    let (_, mime_type, text) = SKILLS.iter().flat_map(DemoSkill::files).find(|(known, ..)| known == uri)?;
     Some(json!({"uri": uri, "mimeType": mime_type, "text": text}))
 }
 

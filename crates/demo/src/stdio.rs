@@ -66,13 +66,13 @@ fn answer<W: Write>(
 ) -> io::Result<()> {
     loop {
         match read_line(input, LONGEST_LINE) {
-            Ok(Line::End) => return Ok(()),
-            Ok(Line::TooLong) => {
+            Ok(InputLine::End) => return Ok(()),
+            Ok(InputLine::TooLong) => {
                 let complaint = format!("a line may have {LONGEST_LINE} bytes at most");
                 out.send(RpcError::new(INVALID_REQUEST, complaint).reply(Value::Null));
             }
-            Ok(Line::Whole(line)) if line.trim_ascii().is_empty() => {}
-            Ok(Line::Whole(line)) => server.handle(&line, out),
+            Ok(InputLine::Whole(line)) if line.trim_ascii().is_empty() => {}
+            Ok(InputLine::Whole(line)) => server.handle(&line, out),
             Err(error) => return Err(error),
         }
         if let Some(error) = lines.take_error() {
@@ -109,7 +109,7 @@ impl<W: Write + Send> Outbox for LineOutbox<W> {
 }
 
 #[derive(Debug, PartialEq)]
-enum Line {
+enum InputLine {
     /// A line without its line break.
     Whole(Vec<u8>),
     /// A line skipped because of its length.
@@ -118,7 +118,7 @@ enum Line {
 }
 
 /// Reads a line without buffering more than `longest` bytes of it.
-fn read_line(input: &mut dyn BufRead, longest: usize) -> io::Result<Line> {
+fn read_line(input: &mut dyn BufRead, longest: usize) -> io::Result<InputLine> {
     let mut line = Vec::new();
     let mut is_too_long = false;
     loop {
@@ -140,9 +140,9 @@ fn read_line(input: &mut dyn BufRead, longest: usize) -> io::Result<Line> {
         input.consume(used);
         match (is_end, newline) {
             (false, None) => {}
-            _ if is_too_long => return Ok(Line::TooLong),
-            (true, _) if line.is_empty() => return Ok(Line::End),
-            _ => return Ok(Line::Whole(line)),
+            _ if is_too_long => return Ok(InputLine::TooLong),
+            (true, _) if line.is_empty() => return Ok(InputLine::End),
+            _ => return Ok(InputLine::Whole(line)),
         }
     }
 }
@@ -154,28 +154,28 @@ mod tests {
     use super::*;
 
     #[track_caller]
-    fn check(input: &str, expected: &[Line]) {
+    fn check(input: &str, expected: &[InputLine]) {
         // A tiny buffer makes lines span several reads.
         let mut reader = BufReader::with_capacity(3, input.as_bytes());
-        for line in expected.iter().chain([&Line::End, &Line::End]) {
+        for line in expected.iter().chain([&InputLine::End, &InputLine::End]) {
             assert_eq!(read_line(&mut reader, 5).unwrap(), *line, "{input:?}");
         }
     }
 
     #[test]
     fn lines_are_bounded() {
-        let whole = |text: &str| Line::Whole(text.into());
+        let whole = |text: &str| InputLine::Whole(text.into());
         check("", &[]);
         check("a\nb", &[whole("a"), whole("b")]);
         check("\n\n", &[whole(""), whole("")]);
-        check("12345\n123456\n1\n", &[whole("12345"), Line::TooLong, whole("1")]);
-        check("123456789012345", &[Line::TooLong]);
+        check("12345\n123456\n1\n", &[whole("12345"), InputLine::TooLong, whole("1")]);
+        check("123456789012345", &[InputLine::TooLong]);
     }
 
     /// Fails like a pipe without a reader.
-    struct Broken;
+    struct BrokenPipeWriter;
 
-    impl Write for Broken {
+    impl Write for BrokenPipeWriter {
         fn write(&mut self, _: &[u8]) -> io::Result<usize> {
             Err(ErrorKind::BrokenPipe.into())
         }
@@ -190,7 +190,7 @@ mod tests {
         let options = Options { revision: None, name: "demo".to_owned(), crash_after: None, tide: None };
         let server = DemoServer::new(options, Vec::new()).unwrap();
         let mut input = b"nonsense\nmore nonsense\n".as_slice();
-        serve(&server, &mut input, Broken).unwrap();
+        serve(&server, &mut input, BrokenPipeWriter).unwrap();
         assert_eq!(input, b"more nonsense\n");
     }
 }

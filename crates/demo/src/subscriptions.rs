@@ -24,10 +24,10 @@ const CONNECTION_CLOSED: i64 = -32000;
 pub struct DemoSubscriptions {
     /// Resources that a handshake client subscribed to.
     uris: Mutex<BTreeSet<String>>,
-    listens: Mutex<Vec<Listen>>,
+    listens: Mutex<Vec<OpenListen>>,
 }
 
-struct Listen {
+struct OpenListen {
     /// Connection of the listen. Ids are unique only within a connection.
     connection: u64,
     id: Value,
@@ -82,7 +82,7 @@ impl DemoSubscriptions {
         if listens.len() >= MOST {
             return Err(RpcError::new(INTERNAL_ERROR, "there are too many subscriptions"));
         }
-        let listen = Listen { connection, id: id.clone(), filter, out: Arc::clone(out) };
+        let listen = OpenListen { connection, id: id.clone(), filter, out: Arc::clone(out) };
         let honoured = json!({"notifications": listen.filter.to_json()});
         listen.send("notifications/subscriptions/acknowledged", honoured);
         listens.push(listen);
@@ -149,7 +149,7 @@ impl DemoSubscriptions {
     }
 }
 
-impl Listen {
+impl OpenListen {
     fn is(&self, connection: u64, id: &Value) -> bool {
         self.connection == connection && self.id == *id
     }

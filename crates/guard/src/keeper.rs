@@ -25,13 +25,13 @@ pub(super) fn run() -> ! {
     sys::close_inherited();
     // The guard holds its server's secrets. It works without this setting.
     let _ = memory::protect_memory();
-    std::process::exit(match Keeper::begin() {
+    std::process::exit(match GuardProcess::begin() {
         Ok(keeper) => keeper.keep(),
         Err(_) => 127,
     })
 }
 
-struct Keeper {
+struct GuardProcess {
     control: UnixStream,
     /// Readable when a child has ended.
     children: OwnedFd,
@@ -41,14 +41,14 @@ struct Keeper {
 }
 
 /// The reason the guard stopped waiting.
-enum Wake {
+enum WakeReason {
     /// A child ended, or the timeout expired.
     Children,
     Order(u8),
     HostGone,
 }
 
-impl Keeper {
+impl GuardProcess {
     fn begin() -> io::Result<Self> {
         let control = UnixStream::from(io::stdin().as_fd().try_clone_to_owned()?);
         let _ = rustix::process::setsid();
@@ -77,11 +77,11 @@ impl Keeper {
                 break true;
             }
             match self.wait(None) {
-                Wake::Children => self.reap(),
-                Wake::Order(TERMINATE) => drop(self.terminate()),
-                Wake::Order(KILL) => break false,
-                Wake::Order(_) => {}
-                Wake::HostGone => break true,
+                WakeReason::Children => self.reap(),
+                WakeReason::Order(TERMINATE) => drop(self.terminate()),
+                WakeReason::Order(KILL) => break false,
+                WakeReason::Order(_) => {}
+                WakeReason::HostGone => break true,
             }
         };
         if gently {
@@ -113,7 +113,7 @@ impl Keeper {
             }
             told = children;
             // The socket of a host that is gone stays readable: wait only for children and the timeout.
-            if let Wake::Order(KILL) = self.wait(Some(left.min(Duration::from_millis(20)))) {
+            if let WakeReason::Order(KILL) = self.wait(Some(left.min(Duration::from_millis(20)))) {
                 return;
             }
         }
@@ -172,7 +172,7 @@ impl Keeper {
         tell(&self.control, Report::Ended(exit));
     }
 
-    fn wait(&mut self, at_most: Option<Duration>) -> Wake {
+    fn wait(&mut self, at_most: Option<Duration>) -> WakeReason {
         let timeout = at_most.map(|time| Timespec { tv_sec: 0, tv_nsec: time.subsec_nanos().into() });
         let host_gone_already = at_most.is_some();
         let mut descriptors = [PollFd::new(&self.children, PollFlags::IN), PollFd::new(&self.control, PollFlags::IN)];
@@ -185,16 +185,16 @@ impl Keeper {
             let _ = rustix::io::read(&self.children, &mut information);
         }
         if host_gone_already {
-            return self.order_without_waiting().map_or(Wake::Children, Wake::Order);
+            return self.order_without_waiting().map_or(WakeReason::Children, WakeReason::Order);
         }
         if !spoken {
-            return Wake::Children;
+            return WakeReason::Children;
         }
         let mut order = [0];
         match self.control.read(&mut order) {
-            Ok(1) => Wake::Order(order[0]),
-            Err(error) if error.kind() == io::ErrorKind::Interrupted => Wake::Children,
-            _ => Wake::HostGone,
+            Ok(1) => WakeReason::Order(order[0]),
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => WakeReason::Children,
+            _ => WakeReason::HostGone,
         }
     }
 

@@ -6,7 +6,7 @@ use std::io::BufRead as _;
 use std::sync::Arc;
 
 use wharf::spec::{ServerName, Untrusted};
-use wharf::tools::{Call, ToolCaller};
+use wharf::tools::{ToolCaller, ToolInvocation};
 use wharf::{Ask, Asker, ClosureServer, Host, PermissionAnswer, RawJson, ToolReply};
 
 /// Asks on a thread of its own, since whoever is asked may take a while and a runtime must not wait.
@@ -46,7 +46,11 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
     };
     let host = Host::builder().local(ServerName::new("bell")?, bell).asker(Arc::new(Terminal)).start().await?;
     host.settled().await;
-    match host.registry().call("mcp__bell__ring", Call::new(RawJson::empty_object(), ToolCaller::agent())).await {
+    match host
+        .registry()
+        .call("mcp__bell__ring", ToolInvocation::new(RawJson::empty_object(), ToolCaller::agent()))
+        .await
+    {
         Ok(outcome) => println!("{}", Untrusted::new(outcome.text()).block()),
         Err(failure) => println!("{failure}"),
     }

@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use serde_json::json;
 use wharf::spec::{ServerName, Untrusted};
-use wharf::tools::{AllowAllGate, Call, ToolCaller};
+use wharf::tools::{AllowAllGate, ToolCaller, ToolInvocation};
 use wharf::{ClosureServer, Host, RawJson, ToolCall, ToolReply};
 
 #[tokio::main(flavor = "current_thread")]
@@ -20,7 +20,8 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
     host.settled().await;
 
     let arguments = RawJson::parse(r#"{"port":"Bremen"}"#)?;
-    let outcome = host.registry().call("mcp__tides__next_high", Call::new(arguments, ToolCaller::agent())).await?;
+    let outcome =
+        host.registry().call("mcp__tides__next_high", ToolInvocation::new(arguments, ToolCaller::agent())).await?;
     println!("{}", Untrusted::new(outcome.text()).block());
 
     host.close().await;

@@ -9,7 +9,8 @@ use std::time::Duration;
 use serde_json::json;
 use wharf_json::{RawJson, members};
 use wharf_tools::{
-    Attempt, CallSubject, Check, Consent, Description, Permission, Refusal, RefusalReason, Risk, ToolCaller,
+    CallRefusal, CallSubject, CallerConsent, GateDecision, GatedCall, PermissionRequirement, RefusalReason, ToolCaller,
+    ToolDescription, ToolRisk,
 };
 
 use crate::call::CallOptions;
@@ -50,19 +51,20 @@ pub(crate) enum Need {
 
 /// A permitted access, with the tool description needed to check it again.
 pub(crate) struct PermittedAccess {
-    pub tool: Arc<Description>,
+    pub tool: Arc<ToolDescription>,
     pub by: PermissionSource,
 }
 
 impl Access<'_> {
-    fn description(&self, need: Need) -> Arc<Description> {
-        let mut description = Description::new(self.tool, "", RawJson::empty_object());
+    fn description(&self, need: Need) -> Arc<ToolDescription> {
+        let mut description = ToolDescription::new(self.tool, "", RawJson::empty_object());
         let reason = match need {
             Need::Nothing => None,
             Need::Permission(reason) => reason,
         };
-        description.risk = Risk::Low;
-        description.permission = if need == Need::Nothing { Permission::NotNeeded } else { Permission::Needed };
+        description.risk = ToolRisk::Low;
+        description.permission =
+            if need == Need::Nothing { PermissionRequirement::NotNeeded } else { PermissionRequirement::Needed };
         description.about = Some(CallSubject { provider: self.server.name.as_str().into(), reason });
         Arc::new(description)
     }
@@ -70,9 +72,9 @@ impl Access<'_> {
 
 impl Context {
     /// Returns the refusal if a rule denies everything a server offers.
-    pub fn denial_of(&self, server: &Server) -> Option<Refusal> {
+    pub fn denial_of(&self, server: &Server) -> Option<CallRefusal> {
         let rule = self.rules.denial(&server.name, &server.origin())?;
-        Some(Refusal::new(RefusalReason::Denied { rule: format!("rule {rule}") }))
+        Some(CallRefusal::new(RefusalReason::Denied { rule: format!("rule {rule}") }))
     }
 
     /// Returns an error if a rule denies everything the server offers.
@@ -84,10 +86,10 @@ impl Context {
     pub async fn permit_access(&self, access: Access<'_>, need: Need) -> Result<PermittedAccess, HostError> {
         let tool = access.description(need);
         let Access { caller, arguments, .. } = access;
-        let by = match self.gate.check(Attempt { caller, tool: &tool, arguments }) {
-            Check::Pass => Ok(PermissionSource::Rules),
-            Check::Refuse(refusal) => Err(refusal),
-            Check::Ask(answer) => answer.await.map(|()| PermissionSource::Person),
+        let by = match self.gate.check(GatedCall { caller, tool: &tool, arguments }) {
+            GateDecision::Pass => Ok(PermissionSource::Rules),
+            GateDecision::Refuse(refusal) => Err(refusal),
+            GateDecision::Ask(answer) => answer.await.map(|()| PermissionSource::Person),
         };
         by.map(|by| PermittedAccess { tool, by }).map_err(HostError::Refused)
     }
@@ -101,7 +103,7 @@ impl Context {
         timeout: Option<Duration>,
     ) -> Result<PermittedAccess, HostError> {
         // A denied server is not started just to read its lists. A caller that named the URI itself has given consent.
-        let decided = access.caller.consent == Consent::Given || self.denial_of(access.server).is_some();
+        let decided = access.caller.consent == CallerConsent::Given || self.denial_of(access.server).is_some();
         let need = match decided || self.lists(access.server, uri, timeout).await? {
             true => Need::Nothing,
             false => Need::Permission(Some(UNLISTED)),

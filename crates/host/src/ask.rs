@@ -6,7 +6,7 @@ use tokio::sync::oneshot;
 use wharf_json::RawJson;
 use wharf_policy::{Rule, RuleWriteError};
 use wharf_spec::{ServerName, ToolId};
-use wharf_tools::Description;
+use wharf_tools::ToolDescription;
 use wharf_wire::{Elicitation, ElicitationResponse, SamplingRequest};
 
 /// A question to a person. Each variant names its server and has its own answer type.
@@ -36,7 +36,7 @@ pub struct PermissionAsk {
     /// The tool's ID.
     pub id: ToolId,
     /// The tool's description.
-    pub tool: Arc<Description>,
+    pub tool: Arc<ToolDescription>,
     /// The call's arguments, to be displayed in full and escaped.
     pub arguments: RawJson,
     /// Name of the caller.
@@ -170,7 +170,7 @@ impl Ask {
 
 impl PermissionAsk {
     /// Creates a permission request with default values, for tests of an [`Asker`].
-    pub fn new(id: ToolId, tool: Arc<Description>, arguments: RawJson) -> Self {
+    pub fn new(id: ToolId, tool: Arc<ToolDescription>, arguments: RawJson) -> Self {
         let always = Err(RuleWriteError::NoServer(id.server.clone()));
         Self { id, tool, arguments, caller: "agent".into(), reason: String::new(), changed: None, always }
     }

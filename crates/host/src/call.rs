@@ -7,7 +7,7 @@ use tokio::time::Instant;
 use wharf_client::{Answer, CallError, ResultKind};
 use wharf_json::{RawJson, members};
 use wharf_spec::{ServerName, ToolId, Untrusted};
-use wharf_tools::{Attempt, Check, Outcome, Refusal, RefusalReason, ToolCaller, nearest};
+use wharf_tools::{CallRefusal, GateDecision, GatedCall, RefusalReason, ToolCaller, ToolOutcome, nearest};
 use wharf_wire::{JsonDecodeError, JsonLimits, ToolResult, View as _};
 
 use crate::audit::Ended;
@@ -89,7 +89,7 @@ impl Reply {
     /// # Errors
     ///
     /// Returns an error if the result is malformed or too complex.
-    pub fn outcome(&self) -> Result<Outcome, JsonDecodeError> {
+    pub fn outcome(&self) -> Result<ToolOutcome, JsonDecodeError> {
         Ok(results::outcome(&self.result()?))
     }
 
@@ -142,7 +142,7 @@ impl Context {
         match tool.quarantine() {
             Some(reason) => {
                 let why = format!("the tool is quarantined: {reason}; a person has to look at it and release it");
-                Err(HostError::Refused(Refusal::new(RefusalReason::Other(why))))
+                Err(HostError::Refused(CallRefusal::new(RefusalReason::Other(why))))
             }
             None => Ok(tool),
         }
@@ -192,10 +192,10 @@ impl Context {
     }
 
     async fn pass(&self, tool: &CatalogTool, arguments: &RawJson, caller: &ToolCaller) -> Result<(), HostError> {
-        let refusal = match self.gate.check(Attempt { caller, tool: &tool.description, arguments }) {
-            Check::Pass => return Ok(()),
-            Check::Refuse(refusal) => refusal,
-            Check::Ask(answer) => match answer.await {
+        let refusal = match self.gate.check(GatedCall { caller, tool: &tool.description, arguments }) {
+            GateDecision::Pass => return Ok(()),
+            GateDecision::Refuse(refusal) => refusal,
+            GateDecision::Ask(answer) => match answer.await {
                 Ok(()) => return self.still_the_same(tool),
                 Err(refusal) => refusal,
             },
@@ -225,12 +225,12 @@ impl Context {
         let mut server = self.server(tool.id.server.as_str())?;
         let question = Question::of(&server, tool, arguments, options);
         let began = Instant::now();
-        let mut record = Record { context: self, tool, arguments, caller: &options.caller, began: Some(began) };
+        let mut record = CallRecord { context: self, tool, arguments, caller: &options.caller, began: Some(began) };
         if let Some(result) = question.as_ref().and_then(|question| server.results.find(question)) {
             record.end(&Ended::Answered);
             return Ok(self.reply(tool, Answer { result, kind: ResultKind::Complete }));
         }
-        let going = Going { tool, arguments, options, seen, began };
+        let going = OutgoingCall { tool, arguments, options, seen, began };
         let mut outcome = self.go(&server, going).await;
         // The server may have been replaced during the wait. In that case the call has not been sent.
         while let Some(other) = self.successor(&server, &outcome) {
@@ -253,9 +253,9 @@ impl Context {
     }
 
     /// Sends the call to the server's replacement, which may be trusted less.
-    async fn go_anew(&self, server: &Server, going: Going<'_>) -> Result<Answer, HostError> {
+    async fn go_anew(&self, server: &Server, going: OutgoingCall<'_>) -> Result<Answer, HostError> {
         self.pass_anew(server, going.tool, going.arguments, going.options).await?;
-        self.go(server, Going { seen: 0, ..going }).await
+        self.go(server, OutgoingCall { seen: 0, ..going }).await
     }
 
     /// Checks a call with the gate again, for a server that replaced the original one.
@@ -271,8 +271,8 @@ impl Context {
         self.pass(tool, arguments, &options.caller).await
     }
 
-    async fn go(&self, server: &Server, going: Going<'_>) -> Result<Answer, HostError> {
-        let Going { tool, arguments, options, seen, began } = going;
+    async fn go(&self, server: &Server, going: OutgoingCall<'_>) -> Result<Answer, HostError> {
+        let OutgoingCall { tool, arguments, options, seen, began } = going;
         let timeout = options.call.timeout.or_else(|| server.kept.load().timeout(&tool.id.tool));
         let patience = CallDeadline::since(began, timeout.unwrap_or(self.options.limits.call));
         let called = server.carry(patience, |passage| {
@@ -364,7 +364,7 @@ impl Context {
         let catalog = self.shelf.peek();
         match catalog.tool(&tool.id) {
             Some(now) if now.fingerprint == tool.fingerprint => Ok(()),
-            Some(_) => Err(HostError::Refused(Refusal::new(RefusalReason::ApprovalStale))),
+            Some(_) => Err(HostError::Refused(CallRefusal::new(RefusalReason::ApprovalStale))),
             None => Err(unknown_tool(&catalog, &tool.id)),
         }
     }
@@ -387,7 +387,7 @@ impl Context {
 
 /// Parameters of one call that is being sent to a server.
 #[derive(Clone, Copy)]
-struct Going<'a> {
+struct OutgoingCall<'a> {
     tool: &'a CatalogTool,
     arguments: &'a RawJson,
     options: &'a CallOptions,
@@ -397,7 +397,7 @@ struct Going<'a> {
 }
 
 /// A call in progress. Its end is published and audited even if the caller drops the future.
-struct Record<'a> {
+struct CallRecord<'a> {
     context: &'a Context,
     tool: &'a CatalogTool,
     arguments: &'a RawJson,
@@ -406,7 +406,7 @@ struct Record<'a> {
     began: Option<Instant>,
 }
 
-impl Record<'_> {
+impl CallRecord<'_> {
     fn end(&mut self, ended: &Ended<'_>) -> Duration {
         let Some(began) = self.began.take() else { return Duration::ZERO };
         let took = began.elapsed();
@@ -415,7 +415,7 @@ impl Record<'_> {
     }
 }
 
-impl Drop for Record<'_> {
+impl Drop for CallRecord<'_> {
     fn drop(&mut self) {
         self.end(&Ended::Withdrawn);
     }

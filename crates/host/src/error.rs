@@ -6,7 +6,7 @@ use std::time::{Duration, SystemTime};
 use wharf_auth::LoginError;
 use wharf_client::{AuthRecovery, CallError};
 use wharf_spec::{ServerName, Untrusted};
-use wharf_tools::Refusal;
+use wharf_tools::CallRefusal;
 
 use crate::supervise::State;
 use crate::trouble::Trouble;
@@ -24,7 +24,7 @@ pub enum HostError {
         nearest: Option<String>,
     },
     /// The server does not have this tool, or it is filtered out.
-    #[error("server `{server}` has no tool `{}`{}{}", Untrusted::new(.tool.as_str()).shortened(200), SuggestionSuffix(.nearest), Because(.because))]
+    #[error("server `{server}` has no tool `{}`{}{}", Untrusted::new(.tool.as_str()).shortened(200), SuggestionSuffix(.nearest), ParenthesizedReason(.because))]
     UnknownTool {
         /// The server.
         server: ServerName,
@@ -40,7 +40,7 @@ pub enum HostError {
     Unresolved(String),
     /// The call is not permitted.
     #[error("{0}")]
-    Refused(Refusal),
+    Refused(CallRefusal),
     /// The server is not available.
     #[error("server `{server}` is {state}{}", CauseSuffix(.trouble))]
     Unavailable {
@@ -74,7 +74,7 @@ pub enum HostError {
         error: CallError,
     },
     /// The server has no account.
-    #[error("server `{server}` has no login of its own{}", Because(.because))]
+    #[error("server `{server}` has no login of its own{}", ParenthesizedReason(.because))]
     NoAccount {
         /// The server.
         server: ServerName,
@@ -159,9 +159,9 @@ impl std::fmt::Display for SuggestionSuffix<'_> {
     }
 }
 
-struct Because<'a>(&'a Option<String>);
+struct ParenthesizedReason<'a>(&'a Option<String>);
 
-impl std::fmt::Display for Because<'_> {
+impl std::fmt::Display for ParenthesizedReason<'_> {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         self.0.as_ref().map_or(Ok(()), |because| write!(f, " ({because})"))
     }

@@ -11,7 +11,10 @@ use wharf_policy::{
     Reason, Rule, RuleWriteError, SourcedRule, difference,
 };
 use wharf_spec::{Fingerprint, ServerName, ServerOrigin, ToolId};
-use wharf_tools::{Attempt, Check, Consent, Description, Gate, Permission, Refusal, RefusalReason, Risk, ToolCaller};
+use wharf_tools::{
+    CallRefusal, CallerConsent, Gate, GateDecision, GatedCall, PermissionRequirement, RefusalReason, ToolCaller,
+    ToolDescription, ToolRisk,
+};
 
 use crate::ask::{Ask, Asker, PermissionAnswer, PermissionAsk, put};
 use crate::context::Context;
@@ -70,9 +73,9 @@ pub(crate) struct GateConfig {
 }
 
 /// An owned copy of an attempt, which lives while the person decides.
-struct Pending {
+struct PendingAttempt {
     caller: ToolCaller,
-    tool: Arc<Description>,
+    tool: Arc<ToolDescription>,
     arguments: RawJson,
 }
 
@@ -162,10 +165,10 @@ impl RuleGate {
         self.context.get()?.upgrade()
     }
 
-    fn judge(&self, tool: &Description, arguments: &RawJson) -> CallDecision {
+    fn judge(&self, tool: &ToolDescription, arguments: &RawJson) -> CallDecision {
         let Some(origin) = &tool.origin else {
             let risk = match (tool.permission, tool.risk) {
-                (Permission::NotNeeded, Risk::Low) => wharf_policy::Risk::Low,
+                (PermissionRequirement::NotNeeded, ToolRisk::Low) => wharf_policy::Risk::Low,
                 _ => wharf_policy::Risk::High,
             };
             let own = self.own_tool(tool);
@@ -208,7 +211,7 @@ impl RuleGate {
     }
 
     /// Records that this definition was called with consent.
-    fn pin(&self, tool: &Description) {
+    fn pin(&self, tool: &ToolDescription) {
         let Some((id, fingerprint)) = identity(tool) else { return };
         let Some(context) = self.context() else { return };
         let shelf = context.shelf.peek();
@@ -224,21 +227,23 @@ impl RuleGate {
     }
 
     /// Decides without a prompt, if possible.
-    fn decide(&self, caller: &ToolCaller, tool: &Arc<Description>, arguments: &RawJson) -> Decided {
+    fn decide(&self, caller: &ToolCaller, tool: &Arc<ToolDescription>, arguments: &RawJson) -> RuleDecision {
         match self.judge(tool, arguments) {
-            CallDecision::Allow { .. } | CallDecision::Ask { .. } if tool.permission == Permission::Deferred => {
-                Decided::Yes
+            CallDecision::Allow { .. } | CallDecision::Ask { .. }
+                if tool.permission == PermissionRequirement::Deferred =>
+            {
+                RuleDecision::Yes
             }
             CallDecision::Allow { why, first_seen } => {
                 if first_seen {
                     self.pin(tool);
                 }
                 self.note(caller, tool, arguments, "allow", &why);
-                Decided::Yes
+                RuleDecision::Yes
             }
             CallDecision::Deny { why } => {
                 self.note(caller, tool, arguments, "deny", &why);
-                Decided::No(Refusal::new(RefusalReason::Denied { rule: why.to_string() }))
+                RuleDecision::No(CallRefusal::new(RefusalReason::Denied { rule: why.to_string() }))
             }
             CallDecision::Ask { why, changed } => match self.consent(caller, changed.as_deref()) {
                 Some(reason) => {
@@ -246,9 +251,9 @@ impl RuleGate {
                         self.pin(tool);
                     }
                     self.note(caller, tool, arguments, "allow", &reason);
-                    Decided::Yes
+                    RuleDecision::Yes
                 }
-                None => Decided::Ask { why, changed },
+                None => RuleDecision::Ask { why, changed },
             },
         }
     }
@@ -258,20 +263,20 @@ impl RuleGate {
     /// was approved.
     fn consent(&self, caller: &ToolCaller, changed: Option<&str>) -> Option<&'static str> {
         match (caller.consent, self.when_asked, changed) {
-            (Consent::Given, ..) => Some("the caller has consented"),
-            (Consent::Ask, PromptPolicy::Allow, None) => Some("nobody is to be asked"),
+            (CallerConsent::Given, ..) => Some("the caller has consented"),
+            (CallerConsent::Ask, PromptPolicy::Allow, None) => Some("nobody is to be asked"),
             _ => None,
         }
     }
 
     /// Returns the refusal of a call that requires a prompt, for a host without an asker.
-    fn nobody(&self, tool: &Description, changed: Option<&str>) -> Refusal {
+    fn nobody(&self, tool: &ToolDescription, changed: Option<&str>) -> CallRefusal {
         if changed.is_some() {
             let hint = "a person has to look at what has changed and say yes to it";
-            return Refusal::new(RefusalReason::DefinitionChanged).with_hint(hint);
+            return CallRefusal::new(RefusalReason::DefinitionChanged).with_hint(hint);
         }
         let rule = self.rule_for(tool).ok().and_then(|rule| serde_json::to_string(&rule).ok()).unwrap_or_default();
-        let refusal = Refusal::new(RefusalReason::NobodyToAsk { rule });
+        let refusal = CallRefusal::new(RefusalReason::NobodyToAsk { rule });
         match tool.about.as_ref().and_then(|about| about.reason) {
             Some(reason) => refusal.with_hint(reason),
             None => refusal,
@@ -279,7 +284,7 @@ impl RuleGate {
     }
 
     /// Returns a tool that belongs to no server, with the server that this call concerns.
-    fn own_tool(&self, tool: &Description) -> HostToolKey {
+    fn own_tool(&self, tool: &ToolDescription) -> HostToolKey {
         let server = tool.about.as_ref().and_then(|about| ServerName::new(&about.provider).ok());
         (Arc::clone(&tool.name), server.map(|server| (self.origin_of(&server), server)))
     }
@@ -291,7 +296,7 @@ impl RuleGate {
     }
 
     /// Returns the rule that allows a tool with any arguments.
-    fn rule_for(&self, tool: &Description) -> Result<Rule, RuleWriteError> {
+    fn rule_for(&self, tool: &ToolDescription) -> Result<Rule, RuleWriteError> {
         match identity(tool) {
             Some((id, _)) => {
                 let rule = Rule::naming(&id, Action::Allow, &self.state().servers)?;
@@ -308,7 +313,7 @@ impl RuleGate {
     }
 
     /// Prompts the person, unless the answer to another prompt has settled the question. Ends with the host.
-    async fn ask(self: Arc<Self>, pending: Pending) -> Result<(), Refusal> {
+    async fn ask(self: Arc<Self>, pending: PendingAttempt) -> Result<(), CallRefusal> {
         let Some(context) = self.context() else { return Err(no(None)) };
         let (time, mut closing) = (context.options.limits.ask, context.closing.subscribe());
         drop(context);
@@ -319,16 +324,16 @@ impl RuleGate {
     }
 
     /// Prompts the person once no other prompt is open. The timeout starts when the prompt is shown.
-    async fn ask_in_turn(&self, pending: Pending, time: Duration) -> Result<(), Refusal> {
-        let Pending { caller, tool, arguments } = pending;
+    async fn ask_in_turn(&self, pending: PendingAttempt, time: Duration) -> Result<(), CallRefusal> {
+        let PendingAttempt { caller, tool, arguments } = pending;
         let _desk = self.desk.acquire().await;
         if !self.is_on_shelf(&tool) {
-            return Err(Refusal::new(RefusalReason::ApprovalStale));
+            return Err(CallRefusal::new(RefusalReason::ApprovalStale));
         }
         let (why, changed) = match self.decide(&caller, &tool, &arguments) {
-            Decided::Yes => return Ok(()),
-            Decided::No(refusal) => return Err(refusal),
-            Decided::Ask { why, changed } => (why, changed),
+            RuleDecision::Yes => return Ok(()),
+            RuleDecision::No(refusal) => return Err(refusal),
+            RuleDecision::Ask { why, changed } => (why, changed),
         };
         let Some(asker) = &self.asker else { return Err(self.nobody(&tool, changed.as_deref())) };
         let asked_about = self.standing_of(&tool);
@@ -343,7 +348,7 @@ impl RuleGate {
             .inspect_err(|_| self.note(&caller, &tool, &arguments, "deny", &"the person said no, or nothing"))?;
         if !self.is_on_shelf(&tool) || !same(asked_about, self.standing_of(&tool)) {
             self.note(&caller, &tool, &arguments, "deny", &"the server is another one than was asked about");
-            return Err(Refusal::new(RefusalReason::ApprovalStale));
+            return Err(CallRefusal::new(RefusalReason::ApprovalStale));
         }
         match (lifetime, changed) {
             // Allows this call only: the next one is prompted for with the same difference.
@@ -357,7 +362,7 @@ impl RuleGate {
     fn question(
         &self,
         caller: &ToolCaller,
-        tool: &Arc<Description>,
+        tool: &Arc<ToolDescription>,
         arguments: &RawJson,
         why: &Reason,
         before: Option<&str>,
@@ -381,7 +386,7 @@ impl RuleGate {
 
     /// Reports whether the server currently offers exactly this definition. Always true for tools that belong to no
     /// server.
-    fn is_on_shelf(&self, tool: &Description) -> bool {
+    fn is_on_shelf(&self, tool: &ToolDescription) -> bool {
         let Some((id, fingerprint)) = identity(tool) else { return true };
         let Some(context) = self.context() else { return false };
         let catalog = context.shelf.peek();
@@ -389,12 +394,12 @@ impl RuleGate {
     }
 
     /// Returns the current generation and epoch of a tool's server, to which an answer applies.
-    fn standing_of(&self, tool: &Description) -> Option<(u64, Option<u64>)> {
+    fn standing_of(&self, tool: &ToolDescription) -> Option<(u64, Option<u64>)> {
         let server = self.context()?.server(server_of(tool)?.as_str()).ok()?;
         Some((server.generation, server.passage().map(|passage| passage.epoch)))
     }
 
-    fn remember(&self, tool: &Description, lifetime: GrantLifetime) {
+    fn remember(&self, tool: &ToolDescription, lifetime: GrantLifetime) {
         self.pin(tool);
         if lifetime == GrantLifetime::Once {
             return;
@@ -423,7 +428,7 @@ impl RuleGate {
     fn note(
         &self,
         caller: &ToolCaller,
-        tool: &Description,
+        tool: &ToolDescription,
         arguments: &RawJson,
         verdict: &'static str,
         why: &dyn std::fmt::Display,
@@ -441,7 +446,7 @@ impl RuleGate {
 }
 
 /// Converts an answer to the lifetime of the grant, or to a refusal.
-fn agreed(answer: Option<PermissionAnswer>) -> Result<GrantLifetime, Refusal> {
+fn agreed(answer: Option<PermissionAnswer>) -> Result<GrantLifetime, CallRefusal> {
     match answer {
         Some(PermissionAnswer::Once) => Ok(GrantLifetime::Once),
         Some(PermissionAnswer::Session) => Ok(GrantLifetime::Session),
@@ -451,12 +456,12 @@ fn agreed(answer: Option<PermissionAnswer>) -> Result<GrantLifetime, Refusal> {
     }
 }
 
-fn unanswered(why: &str) -> Refusal {
-    Refusal::new(RefusalReason::Other(why.to_owned()))
+fn unanswered(why: &str) -> CallRefusal {
+    CallRefusal::new(RefusalReason::Other(why.to_owned()))
 }
 
-fn no(because: Option<String>) -> Refusal {
-    Refusal::new(RefusalReason::SaidNo { because })
+fn no(because: Option<String>) -> CallRefusal {
+    CallRefusal::new(RefusalReason::SaidNo { because })
 }
 
 /// Reports whether the server is the one that the prompt was about. Connecting or disconnecting in the meantime makes
@@ -471,19 +476,19 @@ fn same(asked: Option<(u64, Option<u64>)>, now: Option<(u64, Option<u64>)>) -> b
     }
 }
 
-enum Decided {
+enum RuleDecision {
     Yes,
-    No(Refusal),
+    No(CallRefusal),
     Ask { why: Reason, changed: Option<Arc<str>> },
 }
 
 /// Returns the server that a tool belongs to or that its call concerns.
-fn server_of(tool: &Description) -> Option<ServerName> {
+fn server_of(tool: &ToolDescription) -> Option<ServerName> {
     let provider = tool.origin.as_ref().map(|origin| &origin.provider);
     ServerName::new(provider.or(tool.about.as_ref().map(|about| &about.provider))?).ok()
 }
 
-fn identity(tool: &Description) -> Option<(ToolId, Fingerprint)> {
+fn identity(tool: &ToolDescription) -> Option<(ToolId, Fingerprint)> {
     let origin = tool.origin.as_ref()?;
     Some((ToolId::new(&server_of(tool)?, Arc::clone(&origin.name)), origin.fingerprint))
 }
@@ -492,19 +497,19 @@ fn identity(tool: &Description) -> Option<(ToolId, Fingerprint)> {
 pub(crate) struct SharedGate(pub Arc<RuleGate>);
 
 impl Gate for SharedGate {
-    fn check(&self, attempt: Attempt<'_>) -> Check {
-        let Attempt { caller, tool, arguments } = attempt;
+    fn check(&self, attempt: GatedCall<'_>) -> GateDecision {
+        let GatedCall { caller, tool, arguments } = attempt;
         match self.0.decide(caller, tool, arguments) {
-            Decided::Yes => Check::Pass,
-            Decided::No(refusal) => Check::Refuse(refusal),
-            Decided::Ask { changed, .. } if self.0.asker.is_none() => {
+            RuleDecision::Yes => GateDecision::Pass,
+            RuleDecision::No(refusal) => GateDecision::Refuse(refusal),
+            RuleDecision::Ask { changed, .. } if self.0.asker.is_none() => {
                 let refusal = self.0.nobody(tool, changed.as_deref());
                 self.0.note(caller, tool, arguments, "deny", &"nobody is there to ask");
-                Check::Refuse(refusal)
+                GateDecision::Refuse(refusal)
             }
-            Decided::Ask { .. } => {
+            RuleDecision::Ask { .. } => {
                 let (caller, tool, arguments) = (caller.clone(), Arc::clone(tool), arguments.clone());
-                Check::Ask(Box::pin(Arc::clone(&self.0).ask(Pending { caller, tool, arguments })))
+                GateDecision::Ask(Box::pin(Arc::clone(&self.0).ask(PendingAttempt { caller, tool, arguments })))
             }
         }
     }

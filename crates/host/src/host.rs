@@ -12,7 +12,7 @@ use tokio::time::Instant;
 use wharf_client::{Answer, Connection};
 use wharf_json::RawJson;
 use wharf_spec::{ServerEntry, ServerName, ToolId};
-use wharf_tools::{Refusal, RefusalReason, Registry, ToolCaller};
+use wharf_tools::{CallRefusal, RefusalReason, Registry, ToolCaller};
 
 use crate::access::{self, Access};
 use crate::account::{LoginState, ServerAccount};
@@ -42,16 +42,16 @@ const FINISH: Duration = Duration::from_secs(15);
 /// Dropping the last clone stops all servers without waiting. [`Host::close`] stops them gracefully.
 #[derive(Clone)]
 pub struct Host {
-    owner: Arc<Owner>,
+    owner: Arc<TaskOwner>,
 }
 
 /// Owner of all supervisor tasks. Dropping it stops the tasks, and each of them stops its server.
-struct Owner {
+struct TaskOwner {
     context: Arc<Context>,
     tasks: Mutex<JoinSet<()>>,
 }
 
-impl Drop for Owner {
+impl Drop for TaskOwner {
     fn drop(&mut self) {
         self.context.closing.send_replace(true);
         // A call in progress keeps the context alive, which must not keep the servers alive.
@@ -68,7 +68,7 @@ impl Host {
     }
 
     pub(crate) fn over(context: Arc<Context>) -> Self {
-        Self { owner: Arc::new(Owner { context, tasks: Mutex::default() }) }
+        Self { owner: Arc::new(TaskOwner { context, tasks: Mutex::default() }) }
     }
 
     pub(crate) fn context(&self) -> &Arc<Context> {
@@ -142,7 +142,7 @@ impl Host {
     }
 
     /// Returns the refusal if a rule denies everything a server offers: its tools, resources and prompts.
-    pub fn denial_of(&self, server: &str) -> Option<Refusal> {
+    pub fn denial_of(&self, server: &str) -> Option<CallRefusal> {
         let context = self.context();
         context.server(server).ok().and_then(|server| context.denial_of(&server))
     }
@@ -234,7 +234,7 @@ impl Host {
             });
         };
         if fingerprint != seen {
-            return Err(HostError::Refused(Refusal::new(RefusalReason::ApprovalStale)));
+            return Err(HostError::Refused(CallRefusal::new(RefusalReason::ApprovalStale)));
         }
         context.release((server.origin(), tool.clone()), seen);
         context.filter_anew(&server).await;

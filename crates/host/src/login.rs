@@ -96,8 +96,8 @@ impl Context {
     fn asking_visitor(self: &Arc<Self>, server: &Server) -> Option<Arc<dyn Visitor>> {
         let (make, asker) = (self.options.visitors.as_ref()?, self.asker.clone()?);
         let visitor = make(&server.name, server.reach.http()?);
-        let person = Person { asker, context: Arc::downgrade(self), server: server.name.clone() };
-        Some(Arc::new(Asking { visitor, person }))
+        let person = LoginPrompter { asker, context: Arc::downgrade(self), server: server.name.clone() };
+        Some(Arc::new(ConsentPromptingBrowser { visitor, person }))
     }
 
     fn tell_login(&self, server: &Server, error: Option<&LoginError>) {
@@ -115,14 +115,14 @@ impl Context {
 }
 
 /// The browser to use, and the marker of the open prompt.
-type Question = (Arc<dyn Visitor>, PromptMarker);
+type LoginQuestion = (Arc<dyn Visitor>, PromptMarker);
 
 /// Waits for a login: the prompted one, or another one, which has a different fingerprint.
 async fn wait_for_login(
     context: &Weak<Context>,
     server: &Server,
     account: &dyn ServerAccount,
-    (mark, question): (Option<u64>, Option<Question>),
+    (mark, question): (Option<u64>, Option<LoginQuestion>),
 ) {
     let mut asked = Box::pin(asked(context, server, account, question));
     tokio::select! {
@@ -134,7 +134,7 @@ async fn wait_for_login(
 }
 
 /// Waits for the prompted login. Pends forever if there is no prompt or the login fails.
-async fn asked(context: &Weak<Context>, server: &Server, account: &dyn ServerAccount, question: Option<Question>) {
+async fn asked(context: &Weak<Context>, server: &Server, account: &dyn ServerAccount, question: Option<LoginQuestion>) {
     if let Some((visitor, asks)) = question {
         let login = account.log_in(visitor);
         // The marker is dropped before another login gets the turn.
@@ -165,28 +165,30 @@ async fn logged_in_elsewhere(account: &dyn ServerAccount, first: Option<u64>) {
 }
 
 /// A browser that asks for consent before each page.
-struct Asking {
+struct ConsentPromptingBrowser {
     visitor: Arc<dyn Visitor>,
-    person: Person,
+    person: LoginPrompter,
 }
 
 /// The asker, and the server that a prompt concerns.
 #[derive(Clone)]
-struct Person {
+struct LoginPrompter {
     asker: Arc<dyn Asker>,
     context: Weak<Context>,
     server: ServerName,
 }
 
-struct AskingVisit {
+struct ConsentPromptingVisit {
     visit: Box<dyn Visit>,
-    person: Person,
+    person: LoginPrompter,
 }
 
-impl Visitor for Asking {
+impl Visitor for ConsentPromptingBrowser {
     fn prepare(&self) -> Pending<Result<Box<dyn Visit>, VisitError>> {
         let (preparing, person) = (self.visitor.prepare(), self.person.clone());
-        Box::pin(async move { Ok(Box::new(AskingVisit { visit: preparing.await?, person }) as Box<dyn Visit>) })
+        Box::pin(
+            async move { Ok(Box::new(ConsentPromptingVisit { visit: preparing.await?, person }) as Box<dyn Visit>) },
+        )
     }
 
     fn wants_device(&self) -> bool {
@@ -194,7 +196,7 @@ impl Visitor for Asking {
     }
 }
 
-impl Visit for AskingVisit {
+impl Visit for ConsentPromptingVisit {
     fn redirect_uri(&self) -> &str {
         self.visit.redirect_uri()
     }
@@ -215,7 +217,7 @@ impl Visit for AskingVisit {
     }
 }
 
-impl Person {
+impl LoginPrompter {
     /// Asks for consent to open the page. Dropping the future withdraws the question.
     async fn agrees(&self, page: &Page) -> Consent {
         let Self { asker, context, server } = self;
@@ -236,17 +238,17 @@ mod tests {
 
     /// Stores questions and never answers.
     #[derive(Default)]
-    struct Absent(Mutex<Vec<Ask>>);
+    struct UnansweringAsker(Mutex<Vec<Ask>>);
 
-    impl Asker for Absent {
+    impl Asker for UnansweringAsker {
         fn ask(&self, ask: Ask) {
             self.0.lock().unwrap().push(ask);
         }
     }
 
-    struct Nowhere;
+    struct UnopenedVisit;
 
-    impl Visit for Nowhere {
+    impl Visit for UnopenedVisit {
         fn redirect_uri(&self) -> &str {
             "http://127.0.0.1:1/"
         }
@@ -258,9 +260,10 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn a_question_that_nobody_answers_is_withdrawn_in_the_end() {
-        let asker = Arc::new(Absent::default());
-        let person = Person { asker: asker.clone(), context: Weak::new(), server: ServerName::new("one").unwrap() };
-        let visit = Box::new(AskingVisit { visit: Box::new(Nowhere), person });
+        let asker = Arc::new(UnansweringAsker::default());
+        let person =
+            LoginPrompter { asker: asker.clone(), context: Weak::new(), server: ServerName::new("one").unwrap() };
+        let visit = Box::new(ConsentPromptingVisit { visit: Box::new(UnopenedVisit), person });
         let page = Page::new("https://login.example/authorize", "https://login.example", "state");
         assert_eq!(visit.go(page).await.unwrap_err(), VisitError::TooLate(300));
         let asked = asker.0.lock().unwrap();

@@ -31,7 +31,7 @@ const MOST_OPEN: usize = 256;
 pub struct ServerLogs {
     folder: PathBuf,
     /// Queue to the writer. Unbounded, but limited per server by [`WAITING`].
-    lines: OnceLock<mpsc::UnboundedSender<Task>>,
+    lines: OnceLock<mpsc::UnboundedSender<LogTask>>,
     tallies: Arc<LineCounters>,
 }
 
@@ -57,16 +57,16 @@ pub enum LogSource {
 
 /// Queued and lost lines by server. Servers that have neither are absent.
 #[derive(Default)]
-struct LineCounters(Mutex<HashMap<String, Tally>>);
+struct LineCounters(Mutex<HashMap<String, LineCounter>>);
 
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
-struct Tally {
+struct LineCounter {
     waiting: usize,
     /// Lost lines not yet reported in the file.
     lost: u64,
 }
 
-enum Task {
+enum LogTask {
     Write { server: String, line: String },
     Flush(oneshot::Sender<()>),
 }
@@ -90,16 +90,16 @@ impl ServerLogs {
     pub async fn flush(&self) {
         let Some(lines) = self.lines.get() else { return };
         let (done, flushed) = oneshot::channel();
-        if lines.send(Task::Flush(done)).is_ok() {
+        if lines.send(LogTask::Flush(done)).is_ok() {
             let _ = flushed.await;
         }
     }
 
     fn push(&self, server: &str, line: String) {
-        let lines = self.lines.get_or_init(|| start(Writer::new(self.folder.clone(), Arc::clone(&self.tallies))));
+        let lines = self.lines.get_or_init(|| start(LogWriter::new(self.folder.clone(), Arc::clone(&self.tallies))));
         if self.tallies.admits(server) {
             // Fails only if the writer thread could not be started.
-            let _ = lines.send(Task::Write { server: server.to_owned(), line });
+            let _ = lines.send(LogTask::Write { server: server.to_owned(), line });
         }
     }
 }
@@ -147,17 +147,17 @@ impl LineCounters {
         self.change(server, |tally| tally.lost = tally.lost.saturating_sub(lost));
     }
 
-    fn change<T>(&self, server: &str, change: impl FnOnce(&mut Tally) -> T) -> T {
+    fn change<T>(&self, server: &str, change: impl FnOnce(&mut LineCounter) -> T) -> T {
         let mut tallies = self.locked();
         let tally = tallies.entry(server.to_owned()).or_default();
         let changed = change(tally);
-        if *tally == Tally::default() {
+        if *tally == LineCounter::default() {
             tallies.remove(server);
         }
         changed
     }
 
-    fn locked(&self) -> MutexGuard<'_, HashMap<String, Tally>> {
+    fn locked(&self) -> MutexGuard<'_, HashMap<String, LineCounter>> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -196,7 +196,7 @@ impl<'a> LogLine<'a> {
 }
 
 /// Starts the writer thread. It ends when the senders are dropped.
-fn start(writer: Writer) -> mpsc::UnboundedSender<Task> {
+fn start(writer: LogWriter) -> mpsc::UnboundedSender<LogTask> {
     let (sender, tasks) = mpsc::unbounded_channel();
     let thread = std::thread::Builder::new().name("wharf-logs".to_owned());
     // A dedicated thread, because a runtime waits for its blocking threads on shutdown.
@@ -207,29 +207,29 @@ fn start(writer: Writer) -> mpsc::UnboundedSender<Task> {
     sender
 }
 
-struct Writer {
+struct LogWriter {
     folder: PathBuf,
     tallies: Arc<LineCounters>,
-    files: HashMap<String, Slot>,
+    files: HashMap<String, LogFileSlot>,
 }
 
 /// The file of a server.
-enum Slot {
+enum LogFileSlot {
     Open(LogFile),
     /// The file could not be opened. Holds the time of the last attempt.
     Failed(Instant),
 }
 
-impl Writer {
+impl LogWriter {
     fn new(folder: PathBuf, tallies: Arc<LineCounters>) -> Self {
         Self { folder, tallies, files: HashMap::new() }
     }
 
-    fn run(mut self, mut tasks: mpsc::UnboundedReceiver<Task>) {
+    fn run(mut self, mut tasks: mpsc::UnboundedReceiver<LogTask>) {
         while let Some(task) = tasks.blocking_recv() {
             match task {
-                Task::Write { server, line } => self.write(&server, &line, Instant::now()),
-                Task::Flush(done) => drop(done.send(())),
+                LogTask::Write { server, line } => self.write(&server, &line, Instant::now()),
+                LogTask::Flush(done) => drop(done.send(())),
             }
         }
     }
@@ -237,7 +237,7 @@ impl Writer {
     fn write(&mut self, server: &str, line: &str, now: Instant) {
         let lost = self.tallies.taken(server);
         self.open(server, now);
-        let Some(Slot::Open(file)) = self.files.get_mut(server) else { return self.tallies.lose(server) };
+        let Some(LogFileSlot::Open(file)) = self.files.get_mut(server) else { return self.tallies.lose(server) };
         if lost > 0 && file.append(&loss(lost)).is_ok() {
             self.tallies.told(server, lost);
         }
@@ -249,21 +249,21 @@ impl Writer {
     /// Opens the file of a server, unless it is open or failed to open recently.
     fn open(&mut self, server: &str, now: Instant) {
         let failed_before = match self.files.get(server) {
-            Some(Slot::Open(_)) => return,
-            Some(Slot::Failed(at)) if now.duration_since(*at) < BEFORE_ANOTHER_TRY => return,
+            Some(LogFileSlot::Open(_)) => return,
+            Some(LogFileSlot::Failed(at)) if now.duration_since(*at) < BEFORE_ANOTHER_TRY => return,
             before => before.is_some(),
         };
         if self.files.len() > MOST_OPEN {
             self.files.clear();
         }
         let slot = match LogFile::open(&self.folder.join(log_file_name(server)), MOST_BYTES) {
-            Ok(file) => Slot::Open(file),
+            Ok(file) => LogFileSlot::Open(file),
             Err(error) => {
                 // Reported once: the failure may last as long as the host.
                 if !failed_before {
                     tracing::warn!(server, "its log cannot be written: {error}");
                 }
-                Slot::Failed(now)
+                LogFileSlot::Failed(now)
             }
         };
         self.files.insert(server.to_owned(), slot);
@@ -336,7 +336,7 @@ mod tests {
         note("calm", "after");
         let (folder, tallies) = (logs.folder().to_owned(), Arc::clone(&logs.tallies));
         drop(logs);
-        Writer::new(folder.clone(), Arc::clone(&tallies)).run(tasks);
+        LogWriter::new(folder.clone(), Arc::clone(&tallies)).run(tasks);
         assert_eq!(said(&folder, "calm"), ["before", "after"]);
         let flood = said(&folder, "flood");
         assert_eq!((flood.len(), flood[0].clone()), (WAITING + 1, format!("{} lines were lost", 4 * WAITING)));
@@ -348,7 +348,7 @@ mod tests {
         let state = tempfile::tempdir().unwrap();
         let folder = state.path().join("logs");
         std::fs::write(&folder, "no directory").unwrap();
-        let mut writer = Writer::new(folder.clone(), Arc::default());
+        let mut writer = LogWriter::new(folder.clone(), Arc::default());
         let began = Instant::now();
         let mut write = |after: Duration, text: &str| {
             assert!(writer.tallies.admits("a"));

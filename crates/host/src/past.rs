@@ -47,8 +47,8 @@ pub fn past_calls(state: &Path, since: SystemTime) -> io::Result<PastCalls> {
     let since = u64::try_from(since.as_millis()).unwrap_or(u64::MAX);
     let mut counts: BTreeMap<(Option<String>, String), (Count, u64)> = BTreeMap::new();
     let mut strange = 0;
-    let unread = wharf_store::entries(&audit::path(state), |entry| match serde_json::from_str::<Line>(entry) {
-        Ok(Line::Call { at_ms, success, duration_ms, server, tool }) if at_ms >= since => {
+    let unread = wharf_store::entries(&audit::path(state), |entry| match serde_json::from_str::<AuditLine>(entry) {
+        Ok(AuditLine::Call { at_ms, success, duration_ms, server, tool }) if at_ms >= since => {
             let known = counts.len() < MOST_TOOLS || counts.contains_key(&(server.clone(), tool.clone()));
             let key = if known { (server, tool) } else { (None, "…".to_owned()) };
             let (count, last) = counts.entry(key).or_default();
@@ -69,7 +69,7 @@ pub fn past_calls(state: &Path, since: SystemTime) -> io::Result<PastCalls> {
 /// The fields of a log line that matter here.
 #[derive(Deserialize)]
 #[serde(tag = "event", rename_all = "snake_case")]
-enum Line {
+enum AuditLine {
     Call { at_ms: u64, success: bool, duration_ms: u64, server: Option<String>, tool: String },
     Decision {},
     Lost {},

@@ -39,7 +39,7 @@ pub struct CallPermit {
 
 /// A request for a permit.
 #[derive(Clone, Copy)]
-struct Wanted<'a> {
+struct PermitRequest<'a> {
     context: &'a Arc<Context>,
     arguments: &'a RawJson,
     options: &'a CallOptions,
@@ -52,7 +52,7 @@ impl CallPermit {
         arguments: &RawJson,
         options: &CallOptions,
     ) -> Result<Self, HostError> {
-        let wanted = Wanted { context, arguments, options };
+        let wanted = PermitRequest { context, arguments, options };
         match wanted.ask(id).await {
             // The server was restarted and changed the tool's definition. The new definition may be permitted as well.
             Err(HostError::Refused(refusal)) if refusal.reason == RefusalReason::ApprovalStale => wanted.ask(id).await,
@@ -92,7 +92,7 @@ impl CallPermit {
     }
 }
 
-impl Wanted<'_> {
+impl PermitRequest<'_> {
     async fn ask(self, id: &ToolId) -> Result<CallPermit, HostError> {
         let tool = self.context.permitted(id, self.arguments, self.options).await?;
         let mut server = self.context.server(id.server.as_str())?;

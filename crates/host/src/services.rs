@@ -22,26 +22,26 @@ const DAY: Duration = Duration::from_secs(24 * 3600);
 
 /// Builds the services of the host. Elicitation, sampling and roots are declared only if the host can provide them.
 pub(crate) fn services(context: &Arc<Context>) -> ClientServices {
-    let logs = Logs(Arc::downgrade(context));
+    let logs = EventLogSink(Arc::downgrade(context));
     let mut services = ClientServices::default().logs(LogLevel::Info, logs).tasks();
     if let Some(asker) = &context.asker {
-        let person = Person { asker: Arc::clone(asker), context: Arc::downgrade(context) };
+        let person = AskerElicitor { asker: Arc::clone(asker), context: Arc::downgrade(context) };
         services = services.elicitation(person);
         if asker.samples() {
             let context = Arc::downgrade(context);
-            services = services.sampling(Model { asker: Arc::clone(asker), context, spent: Mutex::default() });
+            services = services.sampling(AskerSampler { asker: Arc::clone(asker), context, spent: Mutex::default() });
         }
     }
     if !context.options.roots.is_empty() {
-        services = services.roots(Roots(context.options.roots.clone()));
+        services = services.roots(ConfiguredRoots(context.options.roots.clone()));
     }
     services
 }
 
 /// Publishes servers' log messages as events.
-struct Logs(Weak<Context>);
+struct EventLogSink(Weak<Context>);
 
-impl LogSink for Logs {
+impl LogSink for EventLogSink {
     fn log(&self, server: &str, message: LogMessage) {
         if let (Some(context), Ok(server)) = (self.0.upgrade(), ServerName::new(server)) {
             context.crier.tell(Event::Log { server, message });
@@ -50,21 +50,21 @@ impl LogSink for Logs {
 }
 
 /// The directories that servers may request, as configured.
-struct Roots(Vec<Root>);
+struct ConfiguredRoots(Vec<Root>);
 
-impl RootsSource for Roots {
+impl RootsSource for ConfiguredRoots {
     fn roots(&self, _server: &str) -> Vec<Root> {
         self.0.clone()
     }
 }
 
 /// Forwards servers' elicitations to the asker.
-struct Person {
+struct AskerElicitor {
     asker: Arc<dyn Asker>,
     context: Weak<Context>,
 }
 
-impl Elicitor for Person {
+impl Elicitor for AskerElicitor {
     fn shows_pages(&self) -> bool {
         self.asker.shows_pages()
     }
@@ -109,26 +109,26 @@ fn asks_for_secret(question: &Elicitation) -> Option<String> {
 }
 
 /// Forwards sampling requests to the asker, without tools or context and within a daily token budget.
-struct Model {
+struct AskerSampler {
     asker: Arc<dyn Asker>,
     context: Weak<Context>,
-    spent: Mutex<HashMap<ServerName, Spent>>,
+    spent: Mutex<HashMap<ServerName, DailyTokenUsage>>,
 }
 
 /// Tokens used by one server since the given time.
-struct Spent {
+struct DailyTokenUsage {
     since: Instant,
     tokens: u64,
 }
 
-impl Model {
+impl AskerSampler {
     /// Takes tokens from the server's budget. Returns false if too few are left.
     fn spend(&self, server: &ServerName, tokens: u64) -> bool {
         let now = Instant::now();
         let mut spent = self.spent.lock().unwrap_or_else(PoisonError::into_inner);
-        let entry = spent.entry(server.clone()).or_insert(Spent { since: now, tokens: 0 });
+        let entry = spent.entry(server.clone()).or_insert(DailyTokenUsage { since: now, tokens: 0 });
         if now.duration_since(entry.since) >= DAY {
-            *entry = Spent { since: now, tokens: 0 };
+            *entry = DailyTokenUsage { since: now, tokens: 0 };
         }
         let fits = entry.tokens.saturating_add(tokens) <= TOKENS_A_DAY;
         if fits {
@@ -138,7 +138,7 @@ impl Model {
     }
 }
 
-impl Sampler for Model {
+impl Sampler for AskerSampler {
     fn sample(&self, server: &str, request: SamplingRequest) -> Pending<Result<RawJson, SamplingError>> {
         let (asker, context, server) = (Arc::clone(&self.asker), self.context.clone(), ServerName::new(server));
         let allowed = server.as_ref().is_ok_and(|server| self.spend(server, request.max_tokens));
@@ -172,9 +172,9 @@ mod tests {
     use super::*;
 
     /// Confirms every page.
-    struct Reader;
+    struct ConfirmingAsker;
 
-    impl Asker for Reader {
+    impl Asker for ConfirmingAsker {
         fn ask(&self, ask: Ask) {
             match ask {
                 Ask::Page(ask, reply) if ask.server.as_str() == "demo" => reply.answer(()),
@@ -184,9 +184,9 @@ mod tests {
     }
 
     /// Drops every question.
-    struct Absent;
+    struct SilentAsker;
 
-    impl Asker for Absent {
+    impl Asker for SilentAsker {
         fn ask(&self, _: Ask) {}
     }
 
@@ -195,8 +195,8 @@ mod tests {
         let raw =
             RawJson::parse(r#"{"mode":"url","message":"m","url":"https://a.example/","elicitationId":"1"}"#).unwrap();
         let Ok(Elicitation::Url(page)) = Elicitation::view(raw, &JsonLimits::default()) else { panic!("no page") };
-        for (asker, is_done) in [(Arc::new(Reader) as Arc<dyn Asker>, true), (Arc::new(Absent), false)] {
-            let person = Person { asker, context: Weak::new() };
+        for (asker, is_done) in [(Arc::new(ConfirmingAsker) as Arc<dyn Asker>, true), (Arc::new(SilentAsker), false)] {
+            let person = AskerElicitor { asker, context: Weak::new() };
             let done = tokio::time::timeout(Duration::from_secs(60), person.page_done("demo", &page)).await;
             assert_eq!(done.is_ok(), is_done);
         }

@@ -4,7 +4,7 @@ use std::sync::{Arc, Weak};
 
 use wharf_client::CallError;
 use wharf_json::JsonDecodeError;
-use wharf_tools::{Call, Description, Outcome, Pending, Tool, ToolError, ToolErrorKind};
+use wharf_tools::{BoxFuture, Tool, ToolDescription, ToolError, ToolErrorKind, ToolInvocation, ToolOutcome};
 
 use crate::call::CallOptions;
 use crate::catalog::CatalogTool;
@@ -24,7 +24,7 @@ impl ServerTool {
         Self { tool, context }
     }
 
-    async fn carry_out(&self, call: Call) -> Result<Outcome, ToolError> {
+    async fn carry_out(&self, call: ToolInvocation) -> Result<ToolOutcome, ToolError> {
         let context = self.context.upgrade().ok_or_else(|| error(&HostError::Closed))?;
         let mut options = CallOptions::default().caller(call.caller);
         options.call.timeout = call.timeout;
@@ -55,7 +55,7 @@ impl ServerTool {
         Arc::new(move |progress| {
             if let Some(sink) = &sink {
                 let (done, total, message) = (progress.progress, progress.total, progress.message.clone());
-                sink(wharf_tools::Progress { done, total, message });
+                sink(wharf_tools::CallProgress { done, total, message });
             }
             if let Some(context) = context.upgrade() {
                 context.crier.tell(Event::Progress { tool: id.clone(), progress });
@@ -69,11 +69,11 @@ fn reading_failed() -> ToolError {
 }
 
 impl Tool for ServerTool {
-    fn description(&self) -> &Arc<Description> {
+    fn description(&self) -> &Arc<ToolDescription> {
         &self.tool.description
     }
 
-    fn call(&self, call: Call) -> Pending<'_, Result<Outcome, ToolError>> {
+    fn call(&self, call: ToolInvocation) -> BoxFuture<'_, Result<ToolOutcome, ToolError>> {
         Box::pin(self.carry_out(call))
     }
 }

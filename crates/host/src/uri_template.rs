@@ -16,7 +16,7 @@ pub(crate) fn fits_any<'a>(uri: &str, templates: impl IntoIterator<Item = &'a st
 }
 
 /// A piece of a template.
-enum Piece<'a> {
+enum UriTemplatePiece<'a> {
     Literal(&'a str),
     Expression(Expression<'a>),
 }
@@ -46,11 +46,13 @@ fn fits(uri: &str, template: &str, steps: &mut usize) -> bool {
         let mut next = vec![false; uri.len() + 1];
         for at in (0..=uri.len()).filter(|at| reached[*at]) {
             let taken = match piece {
-                Piece::Literal(text) => {
+                UriTemplatePiece::Literal(text) => {
                     next[at + text.len().min(uri.len() - at)] |= uri[at..].starts_with(text);
                     text.len()
                 }
-                Piece::Expression(expression) => expression.reach(&uri[at..], |length| next[at + length] = true),
+                UriTemplatePiece::Expression(expression) => {
+                    expression.reach(&uri[at..], |length| next[at + length] = true)
+                }
             };
             let Some(left) = steps.checked_sub(taken + 1) else { return false };
             *steps = left;
@@ -70,7 +72,7 @@ fn begins_with_scheme(template: &str) -> bool {
 }
 
 /// Returns the pieces of a template, or `None` if its braces do not match.
-fn pieces(template: &str) -> Option<Vec<Piece<'_>>> {
+fn pieces(template: &str) -> Option<Vec<UriTemplatePiece<'_>>> {
     let mut pieces = Vec::new();
     let mut rest = template;
     while let Some((literal, after)) = rest.split_once('{') {
@@ -78,11 +80,11 @@ fn pieces(template: &str) -> Option<Vec<Piece<'_>>> {
         if literal.contains('}') || inside.contains('{') {
             return None;
         }
-        pieces.push(Piece::Literal(literal));
-        pieces.push(Piece::Expression(Expression::parse(inside)?));
+        pieces.push(UriTemplatePiece::Literal(literal));
+        pieces.push(UriTemplatePiece::Expression(Expression::parse(inside)?));
         rest = behind;
     }
-    pieces.push(Piece::Literal(rest));
+    pieces.push(UriTemplatePiece::Literal(rest));
     (!rest.contains('}')).then_some(pieces)
 }
 

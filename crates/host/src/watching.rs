@@ -10,7 +10,7 @@ const MOST: usize = 256;
 /// Requested and confirmed subscriptions of one server.
 pub(crate) struct Watched {
     wanted: watch::Sender<Wanted>,
-    agreed: watch::Sender<Agreed>,
+    agreed: watch::Sender<ConfirmedResources>,
 }
 
 /// Requested resources, each with its number of subscribers.
@@ -22,7 +22,7 @@ pub(crate) struct Wanted {
 
 /// Resources that the server confirmed for a version of the request.
 #[derive(Debug, Clone, Default)]
-struct Agreed {
+struct ConfirmedResources {
     version: u64,
     uris: Vec<String>,
 }
@@ -80,7 +80,7 @@ impl Watched {
 
     /// Records the resources that the server confirmed for a version.
     pub fn agree(&self, version: u64, uris: Vec<String>) {
-        self.agreed.send_replace(Agreed { version, uris });
+        self.agreed.send_replace(ConfirmedResources { version, uris });
     }
 
     /// Returns the resources that the server confirmed last, on this or an earlier connection.

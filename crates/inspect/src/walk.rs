@@ -15,7 +15,7 @@ pub(super) fn every_string(
     definition: &RawJson,
     show: &mut dyn FnMut(&StringPath, &str),
 ) -> Result<(), serde_json::Error> {
-    let mut walk = Walk { path: String::new(), list: None, show };
+    let mut walk = DefinitionWalker { path: String::new(), list: None, show };
     let mut text = serde_json::Deserializer::from_str(definition.get());
     walk.deserialize(&mut text)?;
     text.end()
@@ -48,14 +48,14 @@ impl StringPath<'_> {
     }
 }
 
-struct Walk<'a> {
+struct DefinitionWalker<'a> {
     path: String,
     /// Strings of the list being read, excluding objects in it.
     list: Option<String>,
     show: &'a mut dyn FnMut(&StringPath, &str),
 }
 
-impl Walk<'_> {
+impl DefinitionWalker<'_> {
     fn text(&mut self, text: &str) {
         match &mut self.list {
             Some(list) => {
@@ -73,7 +73,7 @@ impl Walk<'_> {
     }
 }
 
-impl<'de> DeserializeSeed<'de> for &mut Walk<'_> {
+impl<'de> DeserializeSeed<'de> for &mut DefinitionWalker<'_> {
     type Value = ();
 
     fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<(), D::Error> {
@@ -81,7 +81,7 @@ impl<'de> DeserializeSeed<'de> for &mut Walk<'_> {
     }
 }
 
-impl<'de> Visitor<'de> for &mut Walk<'_> {
+impl<'de> Visitor<'de> for &mut DefinitionWalker<'_> {
     type Value = ();
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

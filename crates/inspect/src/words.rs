@@ -232,7 +232,7 @@ struct Tokenizer<'a> {
 
 /// A word being read: its hash, its start, and whether it is in backticks.
 #[derive(Clone, Copy)]
-struct Word {
+struct PartialWord {
     hash: Hash,
     start: usize,
     is_code: bool,
@@ -252,8 +252,9 @@ impl<'a> Tokenizer<'a> {
                     if self.is_name && is_hump(before, character) {
                         self.end(word.take(), at);
                     }
-                    let Word { hash, start, is_code } = word.unwrap_or(Word { hash: Hash::EMPTY, start: at, is_code });
-                    word = Some(Word { hash: hash.with(letter), start, is_code });
+                    let PartialWord { hash, start, is_code } =
+                        word.unwrap_or(PartialWord { hash: Hash::EMPTY, start: at, is_code });
+                    word = Some(PartialWord { hash: hash.with(letter), start, is_code });
                     if let Some(phrase) = speller.letter(letter) {
                         add(phrase, FindingWeight::Certain, spelt::shown(text, at));
                     }
@@ -271,7 +272,7 @@ impl<'a> Tokenizer<'a> {
                     self.sentence += usize::from(ends_sentence(before, character));
                     // A leading dot belongs to the word: `.env`, `~/.ssh`.
                     if character == '.' && !before.is_alphanumeric() && before != '.' {
-                        word = Some(Word { hash: Hash::DOT, start: at, is_code });
+                        word = Some(PartialWord { hash: Hash::DOT, start: at, is_code });
                     }
                 }
             }
@@ -281,8 +282,8 @@ impl<'a> Tokenizer<'a> {
         self.tokens
     }
 
-    fn end(&mut self, word: Option<Word>, end: usize) {
-        let Some(Word { hash, start, is_code }) = word else { return };
+    fn end(&mut self, word: Option<PartialWord>, end: usize) {
+        let Some(PartialWord { hash, start, is_code }) = word else { return };
         let word = self.lexicon.word(hash);
         if word != Lexicon::FILLER && hash != Hash::DOT {
             let is_example = self.is_name || start < self.example;

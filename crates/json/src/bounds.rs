@@ -19,14 +19,14 @@ impl Default for JsonLimits {
 
 /// Error: a text exceeds one of its [`JsonLimits`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum TooComplex {
+pub enum JsonLimitExceeded {
     /// The text nests deeper than this limit.
     Depth(usize),
     /// The text has more values than this limit.
     Nodes(usize),
 }
 
-impl std::fmt::Display for TooComplex {
+impl std::fmt::Display for JsonLimitExceeded {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {
             Self::Depth(limit) => write!(f, "nested deeper than {limit} levels"),
@@ -35,7 +35,7 @@ impl std::fmt::Display for TooComplex {
     }
 }
 
-impl std::error::Error for TooComplex {}
+impl std::error::Error for JsonLimitExceeded {}
 
 impl JsonLimits {
     /// Checks a JSON text against the limits without parsing it. Uses constant memory and stops at the first excess.
@@ -46,10 +46,10 @@ impl JsonLimits {
     /// # Errors
     ///
     /// Returns the first limit that the text exceeds.
-    pub fn check(&self, text: &[u8]) -> Result<(), TooComplex> {
+    pub fn check(&self, text: &[u8]) -> Result<(), JsonLimitExceeded> {
         let (mut depth, mut nodes, mut at) = (0usize, 1usize, 0usize);
         if nodes > self.nodes {
-            return Err(TooComplex::Nodes(self.nodes));
+            return Err(JsonLimitExceeded::Nodes(self.nodes));
         }
         while let Some(&byte) = text.get(at) {
             at += 1;
@@ -59,7 +59,7 @@ impl JsonLimits {
                     depth += 1;
                     nodes += 1;
                     if depth > self.depth {
-                        return Err(TooComplex::Depth(self.depth));
+                        return Err(JsonLimitExceeded::Depth(self.depth));
                     }
                 }
                 b'}' | b']' => depth = depth.saturating_sub(1),
@@ -67,7 +67,7 @@ impl JsonLimits {
                 _ => continue,
             }
             if nodes > self.nodes {
-                return Err(TooComplex::Nodes(self.nodes));
+                return Err(JsonLimitExceeded::Nodes(self.nodes));
             }
         }
         Ok(())
@@ -89,7 +89,7 @@ fn string_end(text: &[u8], mut at: usize) -> usize {
 mod tests {
     use super::*;
 
-    fn check(text: &str, depth: usize, nodes: usize) -> Result<(), TooComplex> {
+    fn check(text: &str, depth: usize, nodes: usize) -> Result<(), JsonLimitExceeded> {
         JsonLimits { depth, nodes }.check(text.as_bytes())
     }
 
@@ -97,16 +97,16 @@ mod tests {
     fn bounds_hold_at_their_edge() {
         for (text, depth, nodes, expected) in [
             ("1", 0, 1, Ok(())),
-            ("1", 0, 0, Err(TooComplex::Nodes(0))),
+            ("1", 0, 0, Err(JsonLimitExceeded::Nodes(0))),
             ("[[1]]", 2, 9, Ok(())),
-            ("[[1]]", 1, 9, Err(TooComplex::Depth(1))),
+            ("[[1]]", 1, 9, Err(JsonLimitExceeded::Depth(1))),
             ("[1,2,3]", 1, 4, Ok(())),
-            ("[1,2,3]", 1, 3, Err(TooComplex::Nodes(3))),
+            ("[1,2,3]", 1, 3, Err(JsonLimitExceeded::Nodes(3))),
             (r#"{"[[[[\"{{{":"]]]"}"#, 1, 2, Ok(())),
         ] {
             assert_eq!(check(text, depth, nodes), expected, "{text}");
         }
         let deep = "[".repeat(1_000_000);
-        assert_eq!(check(&deep, 64, usize::MAX), Err(TooComplex::Depth(64)));
+        assert_eq!(check(&deep, 64, usize::MAX), Err(JsonLimitExceeded::Depth(64)));
     }
 }

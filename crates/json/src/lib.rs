@@ -6,5 +6,5 @@
 mod bounds;
 mod raw;
 
-pub use bounds::{JsonLimits, TooComplex};
-pub use raw::{JsonDecodeError, Members, NotJson, RawJson, members};
+pub use bounds::{JsonLimitExceeded, JsonLimits};
+pub use raw::{InvalidJson, JsonDecodeError, ObjectMembers, RawJson, members};

@@ -7,7 +7,7 @@ use bytes::Bytes;
 use serde::de::{Deserialize, Deserializer, IgnoredAny, MapAccess, Visitor};
 use serde_json::value::RawValue;
 
-use crate::{JsonLimits, TooComplex};
+use crate::{JsonLimitExceeded, JsonLimits};
 
 /// One JSON value as text on a single line. Cloning shares the memory.
 ///
@@ -18,13 +18,13 @@ pub struct RawJson(Bytes);
 
 /// Error: the text is not one JSON value.
 #[derive(Debug)]
-pub struct NotJson(serde_json::Error);
+pub struct InvalidJson(serde_json::Error);
 
 /// Error: a raw text could not be decoded.
 #[derive(Debug)]
 pub enum JsonDecodeError {
     /// The text exceeds a limit.
-    TooComplex(TooComplex),
+    TooComplex(JsonLimitExceeded),
     /// The text is not valid JSON, or not of the expected type.
     Shape(serde_json::Error),
 }
@@ -35,9 +35,9 @@ impl RawJson {
     /// # Errors
     ///
     /// Fails if the text is not exactly one JSON value.
-    pub fn parse(text: impl Into<Bytes>) -> Result<Self, NotJson> {
+    pub fn parse(text: impl Into<Bytes>) -> Result<Self, InvalidJson> {
         let text: Bytes = text.into();
-        serde_json::from_slice::<IgnoredAny>(&text).map_err(NotJson)?;
+        serde_json::from_slice::<IgnoredAny>(&text).map_err(InvalidJson)?;
         if memchr::memchr2(b'\n', b'\r', &text).is_none() {
             return Ok(Self(text));
         }
@@ -57,8 +57,8 @@ impl RawJson {
     /// # Errors
     ///
     /// Fails if serde_json cannot serialize the value.
-    pub fn of<T: serde::Serialize + ?Sized>(value: &T) -> Result<Self, NotJson> {
-        serde_json::to_vec(value).map(|text| Self(text.into())).map_err(NotJson)
+    pub fn of<T: serde::Serialize + ?Sized>(value: &T) -> Result<Self, InvalidJson> {
+        serde_json::to_vec(value).map(|text| Self(text.into())).map_err(InvalidJson)
     }
 
     /// Returns the empty object, `{}`.
@@ -110,13 +110,13 @@ impl serde::Serialize for RawJson {
     }
 }
 
-impl fmt::Display for NotJson {
+impl fmt::Display for InvalidJson {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "not JSON: {}", self.0)
     }
 }
 
-impl std::error::Error for NotJson {}
+impl std::error::Error for InvalidJson {}
 
 impl fmt::Display for JsonDecodeError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -135,27 +135,27 @@ impl std::error::Error for JsonDecodeError {}
 ///
 /// Fails if the text exceeds a limit, is not an object, or has a duplicate key.
 pub fn members<'a>(object: &'a RawJson, bounds: &JsonLimits) -> Result<Vec<(Cow<'a, str>, RawJson)>, JsonDecodeError> {
-    let Members(list) = object.decode(bounds)?;
+    let ObjectMembers(list) = object.decode(bounds)?;
     Ok(list.into_iter().map(|(key, value)| (key, object.part(value))).collect())
 }
 
 /// The members of an object in order, borrowed from the decoded text. Deserializing fails on a duplicate key.
 #[derive(Debug)]
-pub struct Members<'a>(pub Vec<(Cow<'a, str>, &'a RawValue)>);
+pub struct ObjectMembers<'a>(pub Vec<(Cow<'a, str>, &'a RawValue)>);
 
-impl<'de> Deserialize<'de> for Members<'de> {
+impl<'de> Deserialize<'de> for ObjectMembers<'de> {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        struct Collect;
-        impl<'de> Visitor<'de> for Collect {
-            type Value = Members<'de>;
+        struct MembersVisitor;
+        impl<'de> Visitor<'de> for MembersVisitor {
+            type Value = ObjectMembers<'de>;
 
             fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
                 f.write_str("an object")
             }
 
-            fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Members<'de>, A::Error> {
+            fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<ObjectMembers<'de>, A::Error> {
                 let mut list: Vec<(Cow<'de, str>, &'de RawValue)> = Vec::new();
-                while let Some((Key(key), value)) = map.next_entry()? {
+                while let Some((MemberKey(key), value)) = map.next_entry()? {
                     list.push((key, value));
                 }
                 // Sort to find duplicates in O(n log n): a peer may send a hundred thousand keys.
@@ -164,15 +164,15 @@ impl<'de> Deserialize<'de> for Members<'de> {
                 if keys.windows(2).any(|pair| pair[0] == pair[1]) {
                     return Err(serde::de::Error::custom("a key stands twice"));
                 }
-                Ok(Members(list))
+                Ok(ObjectMembers(list))
             }
         }
-        deserializer.deserialize_map(Collect)
+        deserializer.deserialize_map(MembersVisitor)
     }
 }
 
 #[derive(serde::Deserialize)]
-struct Key<'a>(#[serde(borrow)] Cow<'a, str>);
+struct MemberKey<'a>(#[serde(borrow)] Cow<'a, str>);
 
 #[cfg(test)]
 mod tests {

@@ -138,7 +138,7 @@ mod tests {
 
     /// Classification of a URL's host.
     #[derive(Debug, PartialEq)]
-    enum Verdict {
+    enum HostClass {
         /// A public address.
         Public,
         /// A non-public address, allowed only if the user configured it.
@@ -148,9 +148,9 @@ mod tests {
         /// An invalid URL.
         Nothing,
     }
-    use Verdict::{Name, Nothing, Private, Public};
+    use HostClass::{Name, Nothing, Private, Public};
 
-    fn check(host: &str) -> Verdict {
+    fn check(host: &str) -> HostClass {
         let Ok(url) = Url::parse(&format!("https://{host}/x")) else { return Nothing };
         let Some(address) = literal(url.host_str().expect("an https URL has a host")) else { return Name };
         assert!(Reach::Anywhere.allows(address), "{host}");

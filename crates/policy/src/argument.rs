@@ -4,7 +4,7 @@ use std::borrow::Cow;
 use std::cell::OnceCell;
 
 use serde_json::value::RawValue;
-use wharf_json::{JsonLimits, Members, RawJson};
+use wharf_json::{JsonLimits, ObjectMembers, RawJson};
 
 /// Maximum bytes of arguments to decode.
 const LONGEST: usize = 1 << 20;
@@ -53,7 +53,7 @@ impl<'a> Node<'a> {
         let text = raw.get().trim();
         match text.as_bytes().first() {
             Some(b'{') => {
-                let Members(list) = serde_json::from_str(text)?;
+                let ObjectMembers(list) = serde_json::from_str(text)?;
                 let member = |(key, value)| Ok((key, Self::of(value)?));
                 list.into_iter().map(member).collect::<Result<_, _>>().map(Self::Object)
             }

@@ -19,7 +19,7 @@ pub(crate) struct RuleClause {
     tool: Name,
     pattern: Option<Arc<Pattern>>,
     precision: ClausePrecision,
-    twin: Twin,
+    twin: FoldedPattern,
     scope: Scope,
 }
 
@@ -38,7 +38,7 @@ struct ClausePrecision {
 
 /// The tool pattern of a clause without differences of case and width, to detect lookalike names.
 #[derive(Debug)]
-struct Twin {
+struct FoldedPattern {
     folded: Glob,
     /// Set if the pattern is already folded. Only a name that folding changes can then be a lookalike.
     is_same: bool,
@@ -75,7 +75,7 @@ impl RuleClause {
         let precision = ClausePrecision { exact, name, argued: pattern.is_some(), arguments };
         let text = tool.text();
         let folded = fold(&text);
-        let twin = Twin { is_same: folded == text, folded: Glob::new(&folded) };
+        let twin = FoldedPattern { is_same: folded == text, folded: Glob::new(&folded) };
         Self { rule: rule.clone(), tool, pattern, precision, twin, scope: Scope::new(&rule.rule, None) }
     }
 

@@ -79,7 +79,7 @@ impl DefinitionDiff {
     }
 
     /// Compares members. Both lists must be sorted by key.
-    fn members(&mut self, path: &str, old: &[Member<'_>], new: &[Member<'_>]) {
+    fn members(&mut self, path: &str, old: &[DiffMember<'_>], new: &[DiffMember<'_>]) {
         let (mut old, mut new) = (old.iter().peekable(), new.iter().peekable());
         loop {
             let order = match (old.peek(), new.peek()) {
@@ -118,23 +118,23 @@ impl DefinitionDiff {
 }
 
 /// A member of an object, or an item of a list with its index.
-struct Member<'n> {
-    key: Key<'n>,
+struct DiffMember<'n> {
+    key: DiffKey<'n>,
     value: &'n Node<'n>,
 }
 
 #[derive(PartialEq, Eq, PartialOrd, Ord)]
-enum Key<'n> {
+enum DiffKey<'n> {
     Name(&'n str),
     Place(usize),
 }
 
-impl Member<'_> {
+impl DiffMember<'_> {
     fn under(&self, path: &str) -> String {
         let dot = if path.is_empty() { "" } else { "." };
         let longer = match self.key {
-            Key::Name(name) => format!("{path}{dot}{}", Untrusted::new(name).shortened(LONGEST_KEY)),
-            Key::Place(place) => format!("{path}[{place}]"),
+            DiffKey::Name(name) => format!("{path}{dot}{}", Untrusted::new(name).shortened(LONGEST_KEY)),
+            DiffKey::Place(place) => format!("{path}[{place}]"),
         };
         // Cut the front: the end distinguishes deeply nested members.
         match longer.char_indices().rev().nth(LONGEST_PATH) {
@@ -144,14 +144,14 @@ impl Member<'_> {
     }
 }
 
-fn by_key<'n>(members: &'n [(Cow<'n, str>, Node<'n>)]) -> Vec<Member<'n>> {
-    let mut list: Vec<_> = members.iter().map(|(key, value)| Member { key: Key::Name(key), value }).collect();
+fn by_key<'n>(members: &'n [(Cow<'n, str>, Node<'n>)]) -> Vec<DiffMember<'n>> {
+    let mut list: Vec<_> = members.iter().map(|(key, value)| DiffMember { key: DiffKey::Name(key), value }).collect();
     list.sort_by(|one, other| one.key.cmp(&other.key));
     list
 }
 
-fn by_place<'n>(items: &'n [Node<'n>]) -> Vec<Member<'n>> {
-    items.iter().enumerate().map(|(place, value)| Member { key: Key::Place(place), value }).collect()
+fn by_place<'n>(items: &'n [Node<'n>]) -> Vec<DiffMember<'n>> {
+    items.iter().enumerate().map(|(place, value)| DiffMember { key: DiffKey::Place(place), value }).collect()
 }
 
 /// Returns both values, starting shortly before their first difference.

@@ -21,18 +21,18 @@ pub(crate) struct Pattern {
     keyed: Option<KeyedPattern>,
     /// The whole text as a pattern for any value. Applies if there is no key. Strict rules apply it in addition to the
     /// key.
-    whole: Value,
+    whole: ValuePattern,
 }
 
 #[derive(Debug, Clone)]
 struct KeyedPattern {
     path: Vec<String>,
-    value: Value,
+    value: ValuePattern,
 }
 
 /// A pattern for one value, and its folded form.
 #[derive(Debug, Clone)]
-struct Value {
+struct ValuePattern {
     glob: Glob,
     folded: Glob,
 }
@@ -50,10 +50,10 @@ impl Pattern {
             Some((path, _)) if path.iter().any(String::is_empty) => {
                 return Err(RuleProblemKind::BadPattern("the pattern has an empty key before `=`"));
             }
-            Some((path, value)) => Some(KeyedPattern { path, value: Value::new(value) }),
+            Some((path, value)) => Some(KeyedPattern { path, value: ValuePattern::new(value) }),
             None => None,
         };
-        Ok(Self { keyed, whole: Value::new(text) })
+        Ok(Self { keyed, whole: ValuePattern::new(text) })
     }
 
     /// Reports whether any selected value matches, as a strict rule requires.
@@ -86,7 +86,7 @@ impl Pattern {
         }
     }
 
-    fn some(&self, arguments: &Node<'_>, matches: impl Fn(&Value, &str) -> bool) -> bool {
+    fn some(&self, arguments: &Node<'_>, matches: impl Fn(&ValuePattern, &str) -> bool) -> bool {
         let by_key = self.keyed.as_ref().is_some_and(|KeyedPattern { path, value }| {
             chosen(arguments, path).iter().any(|choice| any(choice.node, &|text| matches(value, text)))
         });
@@ -94,7 +94,7 @@ impl Pattern {
     }
 }
 
-impl Value {
+impl ValuePattern {
     fn new(text: &str) -> Self {
         Self { glob: Glob::new(text), folded: Glob::new(&fold(text)) }
     }
@@ -122,7 +122,7 @@ fn key(text: &str) -> Option<(Vec<String>, &str)> {
 }
 
 /// A value selected by a key.
-struct Choice<'n, 'a> {
+struct SelectedValue<'n, 'a> {
     node: &'n Node<'a>,
     /// Set if every key on the path is spelled exactly as in the pattern.
     exact: bool,
@@ -130,15 +130,15 @@ struct Choice<'n, 'a> {
 
 /// Returns every value that a server may read under a key. Descends into lists, ignores case and width, and tries `a.b`
 /// as a single key as well.
-fn chosen<'n, 'a>(node: &'n Node<'a>, path: &[String]) -> Vec<Choice<'n, 'a>> {
+fn chosen<'n, 'a>(node: &'n Node<'a>, path: &[String]) -> Vec<SelectedValue<'n, 'a>> {
     let mut found = Vec::new();
     choose(node, path, true, &mut found);
     found
 }
 
-fn choose<'n, 'a>(node: &'n Node<'a>, path: &[String], exact: bool, found: &mut Vec<Choice<'n, 'a>>) {
+fn choose<'n, 'a>(node: &'n Node<'a>, path: &[String], exact: bool, found: &mut Vec<SelectedValue<'n, 'a>>) {
     match node {
-        _ if path.is_empty() => found.push(Choice { node, exact }),
+        _ if path.is_empty() => found.push(SelectedValue { node, exact }),
         Node::List(items) => items.iter().for_each(|item| choose(item, path, exact, found)),
         Node::Object(members) => {
             for taken in 1..=path.len() {

@@ -22,15 +22,15 @@ const LONGEST: usize = 128 << 10;
 /// The approved definitions, by tool and by origin of its server. Serialized as a document with `schema: 1`, or
 /// `schema: 2` if any of the servers is not the user's own.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(into = "Document", try_from = "Document")]
+#[serde(into = "PinDocument", try_from = "PinDocument")]
 pub struct PinSet {
-    origins: HashMap<ServerOrigin, Servers>,
+    origins: HashMap<ServerOrigin, ServerPins>,
 }
 
-type Servers = HashMap<ServerName, HashMap<Arc<str>, Pin>>;
+type ServerPins = HashMap<ServerName, HashMap<Arc<str>, ToolPin>>;
 
 #[derive(Debug, Clone, PartialEq, Eq)]
-struct Pin {
+struct ToolPin {
     /// Text of the definition approved last.
     definition: Arc<str>,
     /// Fingerprints of all approved definitions, the most recent first.
@@ -93,7 +93,8 @@ impl PinSet {
             return Err(PinLimitReached(tool.server));
         }
         let kept: Arc<str> = if definition.len() <= LONGEST { definition.into() } else { "".into() };
-        let pin = tools.entry(tool.tool).or_insert_with(|| Pin { definition: kept.clone(), fingerprints: Vec::new() });
+        let pin =
+            tools.entry(tool.tool).or_insert_with(|| ToolPin { definition: kept.clone(), fingerprints: Vec::new() });
         pin.definition = kept;
         pin.fingerprints.retain(|known| *known != fingerprint);
         pin.fingerprints.insert(0, fingerprint);
@@ -136,7 +137,7 @@ impl PinSet {
     }
 }
 
-impl Pin {
+impl ToolPin {
     fn take_in(&mut self, other: &Self) {
         let more = other.fingerprints.iter().filter(|known| !self.fingerprints.contains(known));
         let more: Vec<Fingerprint> = more.copied().collect();
@@ -148,7 +149,7 @@ impl Pin {
 /// The file format. Sorted, so that equal sets have the same text.
 #[derive(Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Document {
+struct PinDocument {
     schema: u32,
     /// The user's own servers.
     servers: ServerPinEntries,
@@ -157,11 +158,11 @@ struct Document {
     files: BTreeMap<String, ServerPinEntries>,
 }
 
-type ServerPinEntries = BTreeMap<String, BTreeMap<String, Entry>>;
+type ServerPinEntries = BTreeMap<String, BTreeMap<String, PinEntry>>;
 
 #[derive(Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Entry {
+struct PinEntry {
     definition: String,
     fingerprints: Vec<Fingerprint>,
 }
@@ -175,7 +176,7 @@ enum InvalidPinDocument {
     Server(#[from] InvalidServerName),
 }
 
-impl From<PinSet> for Document {
+impl From<PinSet> for PinDocument {
     fn from(pins: PinSet) -> Self {
         let mut document = Self { schema: SCHEMA, servers: BTreeMap::new(), files: BTreeMap::new() };
         for (origin, servers) in pins.origins {
@@ -193,18 +194,18 @@ impl From<PinSet> for Document {
     }
 }
 
-fn entries(servers: Servers) -> ServerPinEntries {
-    let entry = |(tool, pin): (Arc<str>, Pin)| {
-        (tool.to_string(), Entry { definition: pin.definition.to_string(), fingerprints: pin.fingerprints })
+fn entries(servers: ServerPins) -> ServerPinEntries {
+    let entry = |(tool, pin): (Arc<str>, ToolPin)| {
+        (tool.to_string(), PinEntry { definition: pin.definition.to_string(), fingerprints: pin.fingerprints })
     };
-    let tools = |tools: HashMap<Arc<str>, Pin>| tools.into_iter().map(entry).collect();
+    let tools = |tools: HashMap<Arc<str>, ToolPin>| tools.into_iter().map(entry).collect();
     servers.into_iter().map(|(server, list)| (server.to_string(), tools(list))).collect()
 }
 
-impl TryFrom<Document> for PinSet {
+impl TryFrom<PinDocument> for PinSet {
     type Error = InvalidPinDocument;
 
-    fn try_from(document: Document) -> Result<Self, InvalidPinDocument> {
+    fn try_from(document: PinDocument) -> Result<Self, InvalidPinDocument> {
         if !(SCHEMA..=SCHEMA_WITH_FILES).contains(&document.schema) {
             return Err(InvalidPinDocument::Schema(document.schema));
         }
@@ -217,11 +218,11 @@ impl TryFrom<Document> for PinSet {
     }
 }
 
-fn servers(entries: ServerPinEntries) -> Result<Servers, InvalidServerName> {
-    let pin = |(tool, entry): (String, Entry)| {
-        (tool.into(), Pin { definition: entry.definition.into(), fingerprints: entry.fingerprints })
+fn servers(entries: ServerPinEntries) -> Result<ServerPins, InvalidServerName> {
+    let pin = |(tool, entry): (String, PinEntry)| {
+        (tool.into(), ToolPin { definition: entry.definition.into(), fingerprints: entry.fingerprints })
     };
-    let server = |(server, tools): (String, BTreeMap<String, Entry>)| {
+    let server = |(server, tools): (String, BTreeMap<String, PinEntry>)| {
         Ok((ServerName::new(&server)?, tools.into_iter().map(pin).collect()))
     };
     entries.into_iter().map(server).collect()

@@ -24,7 +24,7 @@ use crate::{
 /// the user is asked.
 #[derive(Debug, Default)]
 pub struct Policy {
-    rules: Vec<Compiled>,
+    rules: Vec<CompiledRule>,
     servers: HashMap<ServerName, Vec<Arc<RuleClause>>>,
     plain: Vec<Arc<RuleClause>>,
     problems: Vec<Problem>,
@@ -34,7 +34,7 @@ pub struct Policy {
 
 /// A rule that has been parsed and may apply.
 #[derive(Debug)]
-struct Compiled {
+struct CompiledRule {
     index: usize,
     rule: Arc<SourcedRule>,
     target: Target,
@@ -54,7 +54,7 @@ impl Policy {
         let clauses_for =
             |server| sorted(policy.rules.iter().flat_map(|rule| rule.clauses_for(server)).chain(doubts()));
         policy.servers = servers.iter().map(|server| (server.clone(), clauses_for(server))).collect();
-        policy.plain = sorted(policy.rules.iter().filter_map(Compiled::plain_clause));
+        policy.plain = sorted(policy.rules.iter().filter_map(CompiledRule::plain_clause));
         policy
     }
 
@@ -109,14 +109,15 @@ impl Policy {
     /// Returns a problem for each rule about a configured server that matches none of these tools. `tools` must be
     /// complete, or rules for tools that are not listed yet are reported as well.
     pub fn unmatched(&self, tools: &[ToolId]) -> Vec<Problem> {
-        let mut idle: Vec<&Compiled> = self.rules.iter().filter(|rule| matches!(rule.target, Target::Mcp(_))).collect();
+        let mut idle: Vec<&CompiledRule> =
+            self.rules.iter().filter(|rule| matches!(rule.target, Target::Mcp(_))).collect();
         idle.retain(|rule| !self.problems.iter().any(|problem| problem.index == rule.index));
         idle.retain(|rule| !tools.iter().any(|tool| rule.names(tool)));
         idle.into_iter().map(|rule| rule.problem(RuleProblemKind::NoTool)).collect()
     }
 
     fn add(&mut self, index: usize, rule: Arc<SourcedRule>, servers: &[ServerName]) {
-        let mut compiled = Compiled { index, rule, target: Target::Plain, pattern: None };
+        let mut compiled = CompiledRule { index, rule, target: Target::Plain, pattern: None };
         let found = compiled.read(servers);
         self.problems.extend(found.iter().map(|kind| compiled.problem(kind.clone())));
         if found.iter().all(|kind| compiled.survives(kind)) {
@@ -207,7 +208,7 @@ fn verdict(action: Action) -> Verdict {
     }
 }
 
-impl Compiled {
+impl CompiledRule {
     /// Parses the rule and returns its problems.
     fn read(&mut self, servers: &[ServerName]) -> Vec<RuleProblemKind> {
         match Target::parse(&self.rule.rule.tool) {

@@ -2,7 +2,7 @@
 
 use std::pin::Pin;
 
-use wharf_agent::Block;
+use wharf_agent::TurnBlock;
 
 use super::ReplSession;
 use wharf_terminal::chat::models::{Chosen, Models};
@@ -18,7 +18,7 @@ pub struct ModelSelection {
     /// The model's context size in tokens, if known.
     pub context: Option<u64>,
     /// Input to send once the model is selected.
-    said: Option<Vec<Block>>,
+    said: Option<Vec<TurnBlock>>,
 }
 
 /// Trigger of a model selection.
@@ -57,11 +57,11 @@ impl ReplSession<'_> {
     }
 
     /// Starts the selection of the default model and queues input for it.
-    pub(super) fn choose_for(&mut self, said: Vec<Block>) {
+    pub(super) fn choose_for(&mut self, said: Vec<TurnBlock>) {
         self.look_for(None, Why::Needed, Some(said));
     }
 
-    fn look_for(&mut self, name: Option<String>, why: Why, said: Option<Vec<Block>>) {
+    fn look_for(&mut self, name: Option<String>, why: Why, said: Option<Vec<TurnBlock>>) {
         let models = self.models();
         let (called, context) = (models.called(name.as_deref()), models.context(name.as_deref()));
         let found = Box::pin(async move { models.choose(name.as_deref()).await.map(Box::new) });

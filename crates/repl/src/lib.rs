@@ -23,7 +23,7 @@ use std::time::Duration;
 use tokio::sync::mpsc;
 use tokio::time::{Instant, sleep_until};
 use wharf::{Events, Heard, Host};
-use wharf_agent::{Run, RunEvent};
+use wharf_agent::{AgentRun, RunEvent};
 
 use self::announce::Announced;
 use self::choosing::ModelSelection;
@@ -69,7 +69,7 @@ struct ReplSession<'a> {
     configs: mpsc::Receiver<()>,
     control: Option<Control>,
     announced: Announced,
-    run: Option<Run>,
+    run: Option<AgentRun>,
     ticks: SpinnerInterval,
     /// Number of consecutive run events.
     heard_of_run: u32,
@@ -221,7 +221,7 @@ impl Drop for ReplSession<'_> {
 }
 
 /// Waits for the next event of the run. Never resolves without a run.
-async fn next_of(run: &mut Option<Run>) -> Option<RunEvent> {
+async fn next_of(run: &mut Option<AgentRun>) -> Option<RunEvent> {
     match run {
         Some(run) => run.next().await,
         None => std::future::pending().await,

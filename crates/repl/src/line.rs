@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use tokio::time::Instant;
-use wharf_agent::{Run, RunEvent};
+use wharf_agent::{AgentRun, RunEvent};
 
 use super::mention::{self, Room};
 use super::slash::{self, ChatSummary, Done, Post, Wish, perform};
@@ -136,7 +136,7 @@ impl<'a> ReplSession<'a> {
             let messages = if unsaid == 1 { "a message is".to_owned() } else { format!("{unsaid} messages are") };
             self.session.console.say(paint(QUIET, format_args!("({messages} not said any more)")));
         }
-        self.run.iter_mut().for_each(Run::cancel);
+        self.run.iter_mut().for_each(AgentRun::cancel);
         self.run.is_some() || unsaid > 0
     }
 

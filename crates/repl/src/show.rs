@@ -6,8 +6,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use tokio::time::Instant;
-use wharf::tools::{Progress, Registry};
-use wharf_agent::{CallReport, Ending, ModelError, ResultBlock, RunEvent};
+use wharf::tools::{CallProgress, Registry};
+use wharf_agent::{CallReport, ModelError, ResultBlock, RunEnding, RunEvent};
 use wharf_spec::{Shown, Untrusted};
 
 use super::markdown::MarkdownRenderer;
@@ -43,7 +43,7 @@ struct Calling {
     /// Server and tool, escaped.
     name: String,
     since: Instant,
-    progress: Option<Progress>,
+    progress: Option<CallProgress>,
 }
 
 impl Show {
@@ -142,7 +142,7 @@ impl Show {
         self.calls.push(Calling { id: id.to_owned(), name, since: Instant::now(), progress: None });
     }
 
-    fn progress(&mut self, id: &str, progress: &Progress) {
+    fn progress(&mut self, id: &str, progress: &CallProgress) {
         if let Some(call) = self.calls.iter_mut().find(|call| call.id == id) {
             call.progress = Some(progress.clone());
         }
@@ -188,17 +188,17 @@ impl Show {
             .warn(format_args!("{name} was called {times} times with the same result, and is not called again"));
     }
 
-    fn over(&mut self, ending: &Ending) {
+    fn over(&mut self, ending: &RunEnding) {
         self.calls.clear();
         self.console.clear();
         let word = match ending {
-            Ending::Done => return,
-            Ending::Cancelled => return self.console.say(paint(WARNING, "cancelled")),
-            Ending::Refused => "the model did not want to answer".to_owned(),
-            Ending::TooLong => "the answer is longer than the model may speak; say \"go on\"".to_owned(),
-            Ending::Looping => "ended: the model made the same call over and over".to_owned(),
-            Ending::OutOfRequests => "ended: as many requests as one run may make; say \"go on\"".to_owned(),
-            Ending::Failed(error) => Untrusted::new(chain(error)).to_string(),
+            RunEnding::Done => return,
+            RunEnding::Cancelled => return self.console.say(paint(WARNING, "cancelled")),
+            RunEnding::Refused => "the model did not want to answer".to_owned(),
+            RunEnding::TooLong => "the answer is longer than the model may speak; say \"go on\"".to_owned(),
+            RunEnding::Looping => "ended: the model made the same call over and over".to_owned(),
+            RunEnding::OutOfRequests => "ended: as many requests as one run may make; say \"go on\"".to_owned(),
+            RunEnding::Failed(error) => Untrusted::new(chain(error)).to_string(),
             _ => "ended".to_owned(),
         };
         self.console.say(format_args!("{} {word}", paint(BAD, "error:")));

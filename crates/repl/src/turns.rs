@@ -9,7 +9,7 @@ use super::slash::Done;
 
 /// Queued turns. The first one is being prepared. Dropping the queue cancels them all.
 #[derive(Default)]
-pub struct Turns<'a>(VecDeque<Waiting<'a>>);
+pub struct Turns<'a>(VecDeque<QueuedTurn<'a>>);
 
 /// Kind of a turn.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -28,12 +28,12 @@ pub enum ConversationHolder {
     Run,
 }
 
-struct Waiting<'a> {
+struct QueuedTurn<'a> {
     turn: Turn,
-    errand: Errand<'a>,
+    errand: TurnPreparation<'a>,
 }
 
-enum Errand<'a> {
+enum TurnPreparation<'a> {
     UnderWay(Pin<Box<dyn Future<Output = Done> + 'a>>),
     Done(Done),
 }
@@ -41,7 +41,7 @@ enum Errand<'a> {
 impl<'a> Turns<'a> {
     /// Appends a turn. Its future is not polled before it is first in the queue.
     pub fn put(&mut self, turn: Turn, errand: impl Future<Output = Done> + 'a) {
-        self.0.push_back(Waiting { turn, errand: Errand::UnderWay(Box::pin(errand)) });
+        self.0.push_back(QueuedTurn { turn, errand: TurnPreparation::UnderWay(Box::pin(errand)) });
     }
 
     pub fn is_empty(&self) -> bool {
@@ -61,15 +61,15 @@ impl<'a> Turns<'a> {
     pub async fn next(&mut self, holder: ConversationHolder) -> Done {
         poll_fn(|context| {
             let Some(first) = self.0.front_mut() else { return Poll::Pending };
-            if let Errand::UnderWay(errand) = &mut first.errand {
+            if let TurnPreparation::UnderWay(errand) = &mut first.errand {
                 match errand.as_mut().poll(context) {
-                    Poll::Ready(done) => first.errand = Errand::Done(done),
+                    Poll::Ready(done) => first.errand = TurnPreparation::Done(done),
                     Poll::Pending => return Poll::Pending,
                 }
             }
-            let may_go = holder == ConversationHolder::Nobody || matches!(first.errand, Errand::Done(Err(_)));
+            let may_go = holder == ConversationHolder::Nobody || matches!(first.errand, TurnPreparation::Done(Err(_)));
             match self.0.pop_front_if(|_| may_go) {
-                Some(Waiting { errand: Errand::Done(done), .. }) => Poll::Ready(done),
+                Some(QueuedTurn { errand: TurnPreparation::Done(done), .. }) => Poll::Ready(done),
                 _ => Poll::Pending,
             }
         })
@@ -80,14 +80,14 @@ impl<'a> Turns<'a> {
 #[cfg(test)]
 mod tests {
     use tokio::sync::oneshot;
-    use wharf_agent::Block;
+    use wharf_agent::TurnBlock;
 
     use super::*;
     use crate::slash::Wish;
     use wharf_terminal::failure::Failure;
 
     fn said(text: &str) -> Wish {
-        Wish::Say(vec![Block::Text(text.to_owned())])
+        Wish::Say(vec![TurnBlock::Text(text.to_owned())])
     }
 
     /// Returns a result that is ready without waiting.

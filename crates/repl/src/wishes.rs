@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use wharf_agent::Block;
+use wharf_agent::TurnBlock;
 use wharf_config::Configured;
 use wharf_spec::Untrusted;
 
@@ -47,7 +47,7 @@ impl<'a> ReplSession<'a> {
     }
 
     /// Starts a run. The conversation is free: messages are queued until it is.
-    pub(super) fn begin(&mut self, said: Vec<Block>) {
+    pub(super) fn begin(&mut self, said: Vec<TurnBlock>) {
         if self.chat.chosen().is_none() {
             return self.choose_for(said);
         }

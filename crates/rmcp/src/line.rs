@@ -16,28 +16,28 @@ use wharf_client::{Incoming, Outbox, ServerEnd};
 
 /// Nesting depth of in-process calls at which a message was sent. Travels in the message's extensions.
 #[derive(Debug, Clone, Copy, Default)]
-pub(crate) struct Depth(pub usize);
+pub(crate) struct CallDepth(pub usize);
 
-pub(crate) struct Line {
+pub(crate) struct RmcpTransport {
     end: ServerEnd,
     outbox: Outbox,
-    era: Era,
+    era: ClientLifecycle,
     /// Error responses to server requests that this era does not allow. Delivered before any incoming message.
     refusals: VecDeque<ClientJsonRpcMessage>,
 }
 
 /// The lifecycle selected by the client's first requests.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Era {
+enum ClientLifecycle {
     /// Undecided: the client has only sent ping and discover requests so far.
     Open,
     Handshake,
     Stateless,
 }
 
-impl Line {
+impl RmcpTransport {
     pub fn new(end: ServerEnd) -> Self {
-        Self { outbox: end.outbox(), end, era: Era::Open, refusals: VecDeque::new() }
+        Self { outbox: end.outbox(), end, era: ClientLifecycle::Open, refusals: VecDeque::new() }
     }
 
     fn read(&mut self, incoming: &Incoming) -> Option<ClientJsonRpcMessage> {
@@ -48,14 +48,14 @@ impl Line {
                 return None;
             }
         };
-        let depth = Depth(incoming.depth);
+        let depth = CallDepth(incoming.depth);
         match &mut message {
             ClientJsonRpcMessage::Request(asked) => {
                 self.notice(&asked.request);
                 asked.request.extensions_mut().insert(depth);
             }
             // The SDK ends the session if anything other than a request comes first.
-            _ if self.era == Era::Open => return None,
+            _ if self.era == ClientLifecycle::Open => return None,
             ClientJsonRpcMessage::Notification(said) => drop(said.notification.extensions_mut().insert(depth)),
             _ => {}
         }
@@ -63,11 +63,11 @@ impl Line {
     }
 
     fn notice(&mut self, request: &ClientRequest) {
-        if self.era == Era::Open {
+        if self.era == ClientLifecycle::Open {
             self.era = match request {
-                ClientRequest::InitializeRequest(_) => Era::Handshake,
-                ClientRequest::DiscoverRequest(_) | ClientRequest::PingRequest(_) => Era::Open,
-                _ => Era::Stateless,
+                ClientRequest::InitializeRequest(_) => ClientLifecycle::Handshake,
+                ClientRequest::DiscoverRequest(_) | ClientRequest::PingRequest(_) => ClientLifecycle::Open,
+                _ => ClientLifecycle::Stateless,
             };
         }
     }
@@ -95,7 +95,7 @@ impl Line {
     }
 }
 
-impl Transport<RoleServer> for Line {
+impl Transport<RoleServer> for RmcpTransport {
     type Error = Infallible;
 
     /// Sends immediately; the returned future is already complete.
@@ -104,7 +104,7 @@ impl Transport<RoleServer> for Line {
         message: ServerJsonRpcMessage,
     ) -> impl Future<Output = Result<(), Self::Error>> + Send + 'static {
         match message {
-            ServerJsonRpcMessage::Request(asked) if self.era != Era::Handshake => self.refuse(asked.id),
+            ServerJsonRpcMessage::Request(asked) if self.era != ClientLifecycle::Handshake => self.refuse(asked.id),
             message if self.post(&message) => {}
             ServerJsonRpcMessage::Response(answer) => {
                 self.post(&refusal(answer.id, "the answer cannot be written as JSON"));

@@ -4,7 +4,7 @@ use rmcp::ServerHandler;
 use rmcp::service::serve_server;
 use wharf_client::{LocalServer, Pending, ServerEnd, Workers};
 
-use crate::line::Line;
+use crate::line::RmcpTransport;
 use crate::service::WorkerService;
 
 /// An in-process server backed by an SDK handler.
@@ -23,7 +23,7 @@ impl<H: ServerHandler> LocalServer for RmcpServer<H> {
     fn serve(self: Box<Self>, end: ServerEnd, workers: Workers) -> Pending<()> {
         let service = WorkerService::new(self.0, workers);
         Box::pin(async move {
-            match serve_server(service, Line::new(end)).await {
+            match serve_server(service, RmcpTransport::new(end)).await {
                 Ok(running) => {
                     if let Err(error) = running.waiting().await {
                         tracing::warn!(%error, "a server in this process failed");

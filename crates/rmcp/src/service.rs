@@ -16,7 +16,7 @@ use rmcp::{RoleServer, ServerHandler};
 use tokio::sync::{Semaphore, oneshot};
 use wharf_client::{HandlerPanic, Workers};
 
-use crate::line::Depth;
+use crate::line::CallDepth;
 
 /// Maximum handlers running at once. Further calls wait for a permit, within their own timeout.
 const MOST_AT_ONCE: usize = 64;
@@ -29,7 +29,7 @@ pub(crate) struct WorkerService<H> {
     turns: Arc<Semaphore>,
 }
 
-type Handled = Result<ServerResult, ErrorData>;
+type HandlerResult = Result<ServerResult, ErrorData>;
 
 impl<H: ServerHandler> WorkerService<H> {
     pub fn new(handler: H, workers: Workers) -> Self {
@@ -41,7 +41,7 @@ impl<H: ServerHandler> WorkerService<H> {
         &self,
         request: ClientRequest,
         context: RequestContext<RoleServer>,
-    ) -> Result<oneshot::Receiver<Handled>, ErrorData> {
+    ) -> Result<oneshot::Receiver<HandlerResult>, ErrorData> {
         let depth = depth(&context.extensions);
         let turns = takes_a_turn(&request, depth).then(|| Arc::clone(&self.turns));
         let (withdrawn, when_panicked) = (context.ct.clone(), PanicReply::of(&request, &context));
@@ -77,7 +77,7 @@ impl<H: ServerHandler> WorkerService<H> {
 
 impl<H: ServerHandler> Service<RoleServer> for WorkerService<H> {
     /// Waits for the handler until the call is cancelled. The SDK discards any later response.
-    async fn handle_request(&self, request: ClientRequest, context: RequestContext<RoleServer>) -> Handled {
+    async fn handle_request(&self, request: ClientRequest, context: RequestContext<RoleServer>) -> HandlerResult {
         let withdrawn = context.ct.clone();
         let answered = self.begin(request, context)?;
         tokio::select! {
@@ -127,7 +127,7 @@ impl PanicReply {
         }
     }
 
-    fn answer(self, panicked: &HandlerPanic) -> Handled {
+    fn answer(self, panicked: &HandlerPanic) -> HandlerResult {
         let Self::ToolResult { handshake } = self else { return Err(internal(panicked.to_string())) };
         let text = format!("the tool failed: {panicked}");
         let mut result = ServerResult::CallToolResult(CallToolResult::error(vec![ContentBlock::text(text)]));
@@ -149,7 +149,7 @@ fn takes_a_turn(request: &ClientRequest, depth: usize) -> bool {
 }
 
 fn depth(extensions: &Extensions) -> usize {
-    extensions.get::<Depth>().copied().unwrap_or_default().0
+    extensions.get::<CallDepth>().copied().unwrap_or_default().0
 }
 
 fn internal(message: impl Into<Cow<'static, str>>) -> ErrorData {

@@ -6,11 +6,11 @@ use std::fmt;
 #[derive(Clone, PartialEq, Eq, Hash)]
 pub struct Glob {
     text: String,
-    parts: Vec<Part>,
+    parts: Vec<GlobToken>,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-enum Part {
+enum GlobToken {
     One(char),
     AnyOne,
     AnyRun,
@@ -23,12 +23,12 @@ impl Glob {
         let mut characters = text.chars();
         while let Some(character) = characters.next() {
             let part = match character {
-                '*' => Part::AnyRun,
-                '?' => Part::AnyOne,
-                '\\' => Part::One(characters.next().unwrap_or('\\')),
-                other => Part::One(other),
+                '*' => GlobToken::AnyRun,
+                '?' => GlobToken::AnyOne,
+                '\\' => GlobToken::One(characters.next().unwrap_or('\\')),
+                other => GlobToken::One(other),
             };
-            if part != Part::AnyRun || parts.last() != Some(&Part::AnyRun) {
+            if part != GlobToken::AnyRun || parts.last() != Some(&GlobToken::AnyRun) {
                 parts.push(part);
             }
         }
@@ -44,7 +44,7 @@ impl Glob {
             }
             escaped.push(character);
         }
-        Self { text: escaped, parts: text.chars().map(Part::One).collect() }
+        Self { text: escaped, parts: text.chars().map(GlobToken::One).collect() }
     }
 
     /// Reports whether the pattern matches the whole text. Runs in time proportional to the product of both lengths at
@@ -56,13 +56,13 @@ impl Glob {
         loop {
             let before = rest.clone();
             match (self.parts.get(at), rest.next()) {
-                (Some(Part::AnyRun), _) => {
+                (Some(GlobToken::AnyRun), _) => {
                     at += 1;
                     rest = before.clone();
                     retry = Some((at, before));
                 }
-                (Some(Part::AnyOne), Some(_)) => at += 1,
-                (Some(Part::One(wanted)), Some(found)) if *wanted == found => at += 1,
+                (Some(GlobToken::AnyOne), Some(_)) => at += 1,
+                (Some(GlobToken::One(wanted)), Some(found)) if *wanted == found => at += 1,
                 (None, None) => return true,
                 _ => {
                     let Some((part, longer)) = &mut retry else { return false };
@@ -78,12 +78,12 @@ impl Glob {
 
     /// Reports whether the pattern has no wildcards and so matches one text only.
     pub fn is_exact(&self) -> bool {
-        self.parts.iter().all(|part| matches!(part, Part::One(_)))
+        self.parts.iter().all(|part| matches!(part, GlobToken::One(_)))
     }
 
     /// Returns the number of literal characters. A pattern with more of them is more precise.
     pub fn literals(&self) -> usize {
-        self.parts.iter().filter(|part| matches!(part, Part::One(_))).count()
+        self.parts.iter().filter(|part| matches!(part, GlobToken::One(_))).count()
     }
 
     /// Returns the pattern as written.

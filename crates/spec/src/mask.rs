@@ -193,7 +193,7 @@ pub(crate) fn merged(mut ranges: Vec<Range<usize>>) -> Vec<Range<usize>> {
 
 /// Kind of value that a flag announces for the next argument.
 #[derive(Clone, Copy)]
-enum Announced {
+enum FlagValueKind {
     Nothing,
     Secret,
     Header,
@@ -202,7 +202,7 @@ enum Announced {
 
 /// Returns the ranges to mask in each argument.
 fn hidden_in(arguments: &[String]) -> Vec<Vec<Range<usize>>> {
-    let mut announced = Announced::Nothing;
+    let mut announced = FlagValueKind::Nothing;
     let mut all = Vec::with_capacity(arguments.len());
     for argument in arguments {
         let mut hidden = hidden_by_itself(argument);
@@ -212,30 +212,30 @@ fn hidden_in(arguments: &[String]) -> Vec<Vec<Range<usize>>> {
         }
         // `-token` may be a flag too, even if it follows a flag that takes a value.
         let may_announce = argument.starts_with('-') && !argument.contains('=');
-        announced = if may_announce { announced_by(argument) } else { Announced::Nothing };
+        announced = if may_announce { announced_by(argument) } else { FlagValueKind::Nothing };
         all.push(merged(hidden));
     }
     all
 }
 
-fn announced_by(flag: &str) -> Announced {
+fn announced_by(flag: &str) -> FlagValueKind {
     match flag {
-        _ if HEADER_FLAGS.contains(&flag) => Announced::Header,
-        _ if LOGIN_FLAGS.contains(&flag) => Announced::Login,
-        _ if sounds_secret(flag) && !flag.trim_start_matches('-').starts_with("no-") => Announced::Secret,
-        _ => Announced::Nothing,
+        _ if HEADER_FLAGS.contains(&flag) => FlagValueKind::Header,
+        _ if LOGIN_FLAGS.contains(&flag) => FlagValueKind::Login,
+        _ if sounds_secret(flag) && !flag.trim_start_matches('-').starts_with("no-") => FlagValueKind::Secret,
+        _ => FlagValueKind::Nothing,
     }
 }
 
 /// Returns the range to mask in the value that starts at `from`, given the kind that was announced.
-fn hidden_as(announced: Announced, text: &str, from: usize) -> Option<Range<usize>> {
+fn hidden_as(announced: FlagValueKind, text: &str, from: usize) -> Option<Range<usize>> {
     let value = &text[from..];
     let behind = |separators: &[char]| value.find(separators).map(|at| from + at + 1..text.len());
     match announced {
-        Announced::Nothing => None,
-        Announced::Secret => Some(from..text.len()),
-        Announced::Header => behind(&['=', ':']).map(|range| trimmed(text, range)),
-        Announced::Login => behind(&[':']),
+        FlagValueKind::Nothing => None,
+        FlagValueKind::Secret => Some(from..text.len()),
+        FlagValueKind::Header => behind(&['=', ':']).map(|range| trimmed(text, range)),
+        FlagValueKind::Login => behind(&[':']),
     }
 }
 
@@ -256,7 +256,7 @@ fn hidden_behind(word: &str, at: usize) -> Option<Range<usize>> {
     let before = word[..at].trim_end_matches(QUOTES).trim_end_matches('\\');
     let is_name = |letter: char| letter.is_ascii_alphanumeric() || "-_.".contains(letter);
     let name = &before[before.trim_end_matches(is_name).len()..];
-    if !matches!(announced_by(name), Announced::Secret) {
+    if !matches!(announced_by(name), FlagValueKind::Secret) {
         return None;
     }
     let ahead = &before[..before.len() - name.len()];

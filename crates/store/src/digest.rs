@@ -6,21 +6,21 @@ use sha2::{Digest as _, Sha256};
 
 /// A SHA-256 digest.
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
-pub(crate) struct Digest([u8; 32]);
+pub(crate) struct ContentDigest([u8; 32]);
 
-impl Digest {
+impl ContentDigest {
     pub(crate) fn of(bytes: &[u8]) -> Self {
         Self(Sha256::digest(bytes).into())
     }
 }
 
-impl fmt::Display for Digest {
+impl fmt::Display for ContentDigest {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         self.0.iter().try_for_each(|byte| write!(f, "{byte:02x}"))
     }
 }
 
-impl fmt::Debug for Digest {
+impl fmt::Debug for ContentDigest {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         self.0[..4].iter().try_for_each(|byte| write!(f, "{byte:02x}"))
     }
@@ -33,7 +33,7 @@ mod tests {
     #[test]
     fn it_is_sha_256() {
         let empty = "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855";
-        assert_eq!(Digest::of(b"").to_string(), empty);
-        assert_eq!(format!("{:?}", Digest::of(b"")), "e3b0c442");
+        assert_eq!(ContentDigest::of(b"").to_string(), empty);
+        assert_eq!(format!("{:?}", ContentDigest::of(b"")), "e3b0c442");
     }
 }

@@ -14,8 +14,8 @@ use std::time::Duration;
 
 pub use error::{DocumentLoadError, DocumentReplaceError, DocumentSaveError, DocumentUpdateError};
 
-use crate::digest::Digest;
-use place::{Found, Place};
+use crate::digest::ContentDigest;
+use place::{DocumentLocation, FoundContent};
 
 /// Default maximum size of a document, in bytes.
 const LIMIT: u64 = 16 << 20;
@@ -52,12 +52,12 @@ pub struct LoadedDocument {
     /// The whole content.
     pub bytes: Vec<u8>,
     /// Identifies the content.
-    pub stamp: Stamp,
+    pub stamp: ContentStamp,
 }
 
 /// Identifies a document's content by its hash: equal stamps mean equal content.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Stamp(Option<Digest>);
+pub struct ContentStamp(Option<ContentDigest>);
 
 impl Document {
     /// Creates a document handle. The size limit is 16 MiB; see [`Document::with_limit`].
@@ -87,9 +87,9 @@ impl Document {
 
     /// Reads the content, or returns `None` if the file does not exist. Takes no lock: replacement is atomic.
     pub fn load(&self) -> Result<Option<LoadedDocument>, DocumentLoadError> {
-        let Some(place) = Place::find(&self.path, self.privacy)? else { return Ok(None) };
+        let Some(place) = DocumentLocation::find(&self.path, self.privacy)? else { return Ok(None) };
         let found = place.read(self.limit)?;
-        Ok(found.map(|Found { bytes, .. }| LoadedDocument { stamp: Stamp::of(&bytes), bytes }))
+        Ok(found.map(|FoundContent { bytes, .. }| LoadedDocument { stamp: ContentStamp::of(&bytes), bytes }))
     }
 
     /// Replaces the content with the result of `edit`. If `edit` returns `None`, the content stays as it is.
@@ -102,26 +102,26 @@ impl Document {
     pub fn update<E>(
         &self,
         mut edit: impl FnMut(Option<&[u8]>) -> Result<Option<Vec<u8>>, E>,
-    ) -> Result<Stamp, DocumentUpdateError<E>> {
-        let place = Place::make(&self.path, self.privacy, self.is_made_private)?;
+    ) -> Result<ContentStamp, DocumentUpdateError<E>> {
+        let place = DocumentLocation::make(&self.path, self.privacy, self.is_made_private)?;
         place.check_kind().map_err(DocumentSaveError::Load)?;
         let _lock = place.lock(self.patience).map_err(DocumentSaveError::Locked)?;
         for _ in 0..ATTEMPTS {
             let old = place.read(self.limit).map_err(DocumentSaveError::Load)?;
             let content = old.as_ref().map(|found| found.bytes.as_slice());
             let Some(new) = edit(content).map_err(DocumentUpdateError::Edit)? else {
-                return Ok(Stamp::of_found(content));
+                return Ok(ContentStamp::of_found(content));
             };
             if content == Some(&new) || place.replace(old.as_ref(), &new, self.limit)? {
-                return Ok(Stamp::of(&new));
+                return Ok(ContentStamp::of(&new));
             }
         }
         Err(DocumentSaveError::Disturbed { path: self.path.clone() }.into())
     }
 
     /// Replaces the content if it still matches `stamp`. For callers that edited a copy.
-    pub fn replace(&self, stamp: Stamp, bytes: &[u8]) -> Result<Stamp, DocumentReplaceError> {
-        let updated = self.update(|old| match Stamp::of_found(old) {
+    pub fn replace(&self, stamp: ContentStamp, bytes: &[u8]) -> Result<ContentStamp, DocumentReplaceError> {
+        let updated = self.update(|old| match ContentStamp::of_found(old) {
             found if found == stamp => Ok(Some(bytes.to_vec())),
             found => Err(DocumentReplaceError::Conflict { path: self.path.clone(), found }),
         });
@@ -132,7 +132,7 @@ impl Document {
     }
 
     /// Replaces the content unconditionally.
-    pub fn write(&self, bytes: &[u8]) -> Result<Stamp, DocumentSaveError> {
+    pub fn write(&self, bytes: &[u8]) -> Result<ContentStamp, DocumentSaveError> {
         self.update(|_| Ok::<_, Infallible>(Some(bytes.to_vec()))).map_err(|error| match error {
             DocumentUpdateError::Edit(never) => match never {},
             DocumentUpdateError::Save(error) => error,
@@ -140,13 +140,13 @@ impl Document {
     }
 }
 
-impl Stamp {
+impl ContentStamp {
     /// Stamp of a document that does not exist.
     pub const ABSENT: Self = Self(None);
 
     /// Computes the stamp of `content`.
     pub fn of(content: &[u8]) -> Self {
-        Self(Some(Digest::of(content)))
+        Self(Some(ContentDigest::of(content)))
     }
 
     fn of_found(content: Option<&[u8]>) -> Self {

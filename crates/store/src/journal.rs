@@ -24,7 +24,7 @@ use serde::Serialize;
 
 pub use error::{JournalAppendError, OpenError};
 pub use read::entries;
-pub use verify::{Broken, Fault, JournalSummary, JournalVerifyError, verify};
+pub use verify::{Broken, CorruptionKind, JournalSummary, JournalVerifyError, verify};
 
 use crate::lock::Held;
 use files::JournalFiles;

@@ -21,13 +21,13 @@ mod scratch;
 mod spill;
 
 pub use document::{
-    Document, DocumentLoadError, DocumentPrivacy, DocumentReplaceError, DocumentSaveError, DocumentUpdateError,
-    LoadedDocument, Stamp,
+    ContentStamp, Document, DocumentLoadError, DocumentPrivacy, DocumentReplaceError, DocumentSaveError,
+    DocumentUpdateError, LoadedDocument,
 };
 pub use folder::make_private_directory;
 pub use journal::{
-    Broken, Fault, Journal, JournalAppendError, JournalOptions, JournalSummary, JournalVerifyError, OpenError, entries,
-    verify,
+    Broken, CorruptionKind, Journal, JournalAppendError, JournalOptions, JournalSummary, JournalVerifyError, OpenError,
+    entries, verify,
 };
 pub use lock::{LockError, LockFile};
 pub use log::LogFile;

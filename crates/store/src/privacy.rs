@@ -126,14 +126,14 @@ fn us() -> u32 {
 /// Metadata that the checks depend on.
 #[derive(Debug, Clone, Copy)]
 struct Facts {
-    kind: Kind,
+    kind: FileKind,
     mode: u32,
     owner: u32,
     links: u64,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Kind {
+enum FileKind {
     File,
     Directory,
     Other,
@@ -142,9 +142,9 @@ enum Kind {
 impl Facts {
     fn of(metadata: &Metadata) -> Self {
         let kind = match metadata.file_type() {
-            kind if kind.is_file() => Kind::File,
-            kind if kind.is_dir() => Kind::Directory,
-            _ => Kind::Other,
+            kind if kind.is_file() => FileKind::File,
+            kind if kind.is_dir() => FileKind::Directory,
+            _ => FileKind::Other,
         };
         Self { kind, mode: metadata.mode() & 0o7777, owner: metadata.uid(), links: metadata.nlink() }
     }
@@ -152,7 +152,7 @@ impl Facts {
 
 fn judge_file(facts: &Facts, us: u32) -> Result<(), Flaw> {
     match *facts {
-        Facts { kind, .. } if kind != Kind::File => Err(Flaw::NotAFile),
+        Facts { kind, .. } if kind != FileKind::File => Err(Flaw::NotAFile),
         Facts { owner, .. } if owner != us => Err(Flaw::Owner { found: owner, expected: us }),
         Facts { links, .. } if links > 1 => Err(Flaw::HardLinks(links)),
         Facts { mode, .. } if mode & 0o077 != 0 => Err(Flaw::Exposed(mode)),
@@ -162,7 +162,7 @@ fn judge_file(facts: &Facts, us: u32) -> Result<(), Flaw> {
 
 fn judge_own_folder(facts: &Facts, us: u32) -> Result<(), Flaw> {
     match *facts {
-        Facts { kind, .. } if kind != Kind::Directory => Err(Flaw::NotADirectory),
+        Facts { kind, .. } if kind != FileKind::Directory => Err(Flaw::NotADirectory),
         Facts { owner, .. } if owner != us => Err(Flaw::Owner { found: owner, expected: us }),
         Facts { mode, .. } if mode & 0o077 != 0 => Err(Flaw::Exposed(mode)),
         _ => Ok(()),
@@ -171,7 +171,7 @@ fn judge_own_folder(facts: &Facts, us: u32) -> Result<(), Flaw> {
 
 fn judge_unshared_folder(facts: &Facts, us: u32) -> Result<(), Flaw> {
     match *facts {
-        Facts { kind, .. } if kind != Kind::Directory => Err(Flaw::NotADirectory),
+        Facts { kind, .. } if kind != FileKind::Directory => Err(Flaw::NotADirectory),
         Facts { owner, .. } if owner != us => Err(Flaw::Owner { found: owner, expected: us }),
         Facts { mode, .. } if mode & 0o022 != 0 => Err(Flaw::Writable(mode)),
         _ => Ok(()),
@@ -181,7 +181,7 @@ fn judge_unshared_folder(facts: &Facts, us: u32) -> Result<(), Flaw> {
 /// With the sticky bit set, other users can add entries but replace only their own.
 fn judge_way(facts: &Facts, us: u32) -> Result<(), Flaw> {
     match *facts {
-        Facts { kind, .. } if kind != Kind::Directory => Err(Flaw::NotADirectory),
+        Facts { kind, .. } if kind != FileKind::Directory => Err(Flaw::NotADirectory),
         Facts { owner, .. } if owner != us && owner != 0 => Err(Flaw::Owner { found: owner, expected: us }),
         Facts { mode, .. } if mode & 0o022 != 0 && mode & 0o1000 == 0 => Err(Flaw::Writable(mode)),
         _ => Ok(()),
@@ -194,9 +194,9 @@ mod tests {
 
     const US: u32 = 1000;
 
-    type Case = (Kind, u32, u32, u64, Result<(), Flaw>);
+    type AttributeCase = (FileKind, u32, u32, u64, Result<(), Flaw>);
 
-    fn check(judge: fn(&Facts, u32) -> Result<(), Flaw>, cases: &[Case]) {
+    fn check(judge: fn(&Facts, u32) -> Result<(), Flaw>, cases: &[AttributeCase]) {
         for &(kind, mode, owner, links, expected) in cases {
             let facts = Facts { kind, mode, owner, links };
             assert_eq!(judge(&facts, US), expected, "{facts:?}");
@@ -210,17 +210,17 @@ mod tests {
     #[test]
     fn a_file_is_ours_alone() {
         let cases = [
-            (Kind::File, 0o600, US, 1, Ok(())),
-            (Kind::File, 0o400, US, 1, Ok(())),
-            (Kind::File, 0o640, US, 1, Err(Flaw::Exposed(0o640))),
-            (Kind::File, 0o604, US, 1, Err(Flaw::Exposed(0o604))),
-            (Kind::File, 0o620, US, 1, Err(Flaw::Exposed(0o620))),
-            (Kind::File, 0o601, US, 1, Err(Flaw::Exposed(0o601))),
-            (Kind::File, 0o600, US, 2, Err(Flaw::HardLinks(2))),
-            (Kind::File, 0o600, 0, 1, foreign(0)),
-            (Kind::File, 0o600, 1001, 1, foreign(1001)),
-            (Kind::Directory, 0o700, US, 2, Err(Flaw::NotAFile)),
-            (Kind::Other, 0o600, US, 1, Err(Flaw::NotAFile)),
+            (FileKind::File, 0o600, US, 1, Ok(())),
+            (FileKind::File, 0o400, US, 1, Ok(())),
+            (FileKind::File, 0o640, US, 1, Err(Flaw::Exposed(0o640))),
+            (FileKind::File, 0o604, US, 1, Err(Flaw::Exposed(0o604))),
+            (FileKind::File, 0o620, US, 1, Err(Flaw::Exposed(0o620))),
+            (FileKind::File, 0o601, US, 1, Err(Flaw::Exposed(0o601))),
+            (FileKind::File, 0o600, US, 2, Err(Flaw::HardLinks(2))),
+            (FileKind::File, 0o600, 0, 1, foreign(0)),
+            (FileKind::File, 0o600, 1001, 1, foreign(1001)),
+            (FileKind::Directory, 0o700, US, 2, Err(Flaw::NotAFile)),
+            (FileKind::Other, 0o600, US, 1, Err(Flaw::NotAFile)),
         ];
         check(judge_file, &cases);
     }
@@ -228,32 +228,32 @@ mod tests {
     #[test]
     fn a_directory_is_ours_alone_or_safe_to_pass() {
         let own = [
-            (Kind::Directory, 0o700, US, 2, Ok(())),
-            (Kind::Directory, 0o750, US, 2, Err(Flaw::Exposed(0o750))),
-            (Kind::Directory, 0o1777, US, 2, Err(Flaw::Exposed(0o1777))),
-            (Kind::Directory, 0o700, 0, 2, foreign(0)),
-            (Kind::File, 0o600, US, 1, Err(Flaw::NotADirectory)),
+            (FileKind::Directory, 0o700, US, 2, Ok(())),
+            (FileKind::Directory, 0o750, US, 2, Err(Flaw::Exposed(0o750))),
+            (FileKind::Directory, 0o1777, US, 2, Err(Flaw::Exposed(0o1777))),
+            (FileKind::Directory, 0o700, 0, 2, foreign(0)),
+            (FileKind::File, 0o600, US, 1, Err(Flaw::NotADirectory)),
         ];
         check(judge_own_folder, &own);
         let unshared = [
-            (Kind::Directory, 0o700, US, 2, Ok(())),
-            (Kind::Directory, 0o755, US, 2, Ok(())),
-            (Kind::Directory, 0o775, US, 2, Err(Flaw::Writable(0o775))),
-            (Kind::Directory, 0o1777, US, 2, Err(Flaw::Writable(0o1777))),
-            (Kind::Directory, 0o700, 0, 2, foreign(0)),
-            (Kind::Directory, 0o700, 1001, 2, foreign(1001)),
-            (Kind::File, 0o600, US, 1, Err(Flaw::NotADirectory)),
+            (FileKind::Directory, 0o700, US, 2, Ok(())),
+            (FileKind::Directory, 0o755, US, 2, Ok(())),
+            (FileKind::Directory, 0o775, US, 2, Err(Flaw::Writable(0o775))),
+            (FileKind::Directory, 0o1777, US, 2, Err(Flaw::Writable(0o1777))),
+            (FileKind::Directory, 0o700, 0, 2, foreign(0)),
+            (FileKind::Directory, 0o700, 1001, 2, foreign(1001)),
+            (FileKind::File, 0o600, US, 1, Err(Flaw::NotADirectory)),
         ];
         check(judge_unshared_folder, &unshared);
         let passed = [
-            (Kind::Directory, 0o755, US, 2, Ok(())),
-            (Kind::Directory, 0o755, 0, 2, Ok(())),
-            (Kind::Directory, 0o1777, 0, 2, Ok(())),
-            (Kind::Directory, 0o777, 0, 2, Err(Flaw::Writable(0o777))),
-            (Kind::Directory, 0o775, US, 2, Err(Flaw::Writable(0o775))),
-            (Kind::Directory, 0o702, US, 2, Err(Flaw::Writable(0o702))),
-            (Kind::Directory, 0o755, 1001, 2, foreign(1001)),
-            (Kind::Other, 0o777, US, 1, Err(Flaw::NotADirectory)),
+            (FileKind::Directory, 0o755, US, 2, Ok(())),
+            (FileKind::Directory, 0o755, 0, 2, Ok(())),
+            (FileKind::Directory, 0o1777, 0, 2, Ok(())),
+            (FileKind::Directory, 0o777, 0, 2, Err(Flaw::Writable(0o777))),
+            (FileKind::Directory, 0o775, US, 2, Err(Flaw::Writable(0o775))),
+            (FileKind::Directory, 0o702, US, 2, Err(Flaw::Writable(0o702))),
+            (FileKind::Directory, 0o755, 1001, 2, foreign(1001)),
+            (FileKind::Other, 0o777, US, 1, Err(Flaw::NotADirectory)),
         ];
         check(judge_way, &passed);
     }

@@ -33,13 +33,13 @@ pub struct Console {
     pub manner: Manner,
     data_terminal: bool,
     talk_terminal: bool,
-    status: Mutex<Status>,
+    status: Mutex<StatusLine>,
     above: Mutex<Option<Arc<dyn LineOverlay>>>,
 }
 
 /// State of the status line, and log lines deferred while a question is open.
 #[derive(Debug, Default)]
-struct Status {
+struct StatusLine {
     shown: bool,
     at: Option<Instant>,
     /// True while a question is open.
@@ -253,13 +253,13 @@ impl Console {
         status.at = None;
     }
 
-    fn wipe(&self, status: &mut Status) {
+    fn wipe(&self, status: &mut StatusLine) {
         if std::mem::take(&mut status.shown) {
             let _ = write!(io::stderr(), "\r\x1b[2K");
         }
     }
 
-    fn lock(&self) -> MutexGuard<'_, Status> {
+    fn lock(&self) -> MutexGuard<'_, StatusLine> {
         self.status.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -314,9 +314,9 @@ mod tests {
 
     /// Records its calls.
     #[derive(Default)]
-    struct Notes(Mutex<Vec<String>>);
+    struct RecordingOverlay(Mutex<Vec<String>>);
 
-    impl LineOverlay for Notes {
+    impl LineOverlay for RecordingOverlay {
         fn print(&self, text: String) {
             self.0.lock().unwrap().push(format!("print {text}"));
         }
@@ -334,7 +334,7 @@ mod tests {
     fn what_is_said_goes_above_a_line_that_is_edited() {
         let manner = Manner { json: false, debug: false, color: ColorChoice::Never };
         let console = Console { data_terminal: true, talk_terminal: true, ..Console::new(manner) };
-        let notes = Arc::new(Notes::default());
+        let notes = Arc::new(RecordingOverlay::default());
         console.attach(notes.clone());
         let _floor = console.take_floor();
         console.print(paint(WARNING, "data")).unwrap();
@@ -359,7 +359,7 @@ mod tests {
     fn a_question_keeps_the_floor() {
         let console = Console::new(Manner { json: false, debug: false, color: ColorChoice::Never });
         let floor = console.take_floor();
-        let held = |status: &Status| (status.asking, status.kept.len(), status.lost);
+        let held = |status: &StatusLine| (status.asking, status.kept.len(), status.lost);
         console.aside("later");
         assert_eq!(held(&console.lock()), (true, 1, 0));
         console.lock().kept.resize(MOST_KEPT, String::new());

@@ -71,12 +71,12 @@ fn with_file(reference: String, file: Option<PathBuf>) -> String {
 fn block_text(block: &Content) -> String {
     match block {
         Content::Text { text, .. } => text.clone(),
-        Content::Image { data, mime_type, .. } => format!("[image: {mime_type}, {}]", Size(decoded(data))),
-        Content::Audio { data, mime_type, .. } => format!("[audio: {mime_type}, {}]", Size(decoded(data))),
+        Content::Image { data, mime_type, .. } => format!("[image: {mime_type}, {}]", ContentSize(decoded(data))),
+        Content::Audio { data, mime_type, .. } => format!("[audio: {mime_type}, {}]", ContentSize(decoded(data))),
         Content::ResourceLink { uri, mime_type, .. } => format!("[resource link: {uri}{}]", listed(mime_type)),
         Content::Resource { resource, .. } => format!("[resource: {}]", reference(resource)),
-        Content::Unknown { kind: Some(kind), raw } => format!("[{kind}: {}]", Size(raw.as_bytes().len())),
-        other => format!("[a block of no known kind: {}]", Size(other.raw().as_bytes().len())),
+        Content::Unknown { kind: Some(kind), raw } => format!("[{kind}: {}]", ContentSize(raw.as_bytes().len())),
+        other => format!("[a block of no known kind: {}]", ContentSize(other.raw().as_bytes().len())),
     }
 }
 
@@ -94,7 +94,7 @@ fn reference(contents: &ResourceContents) -> String {
         (Some(text), _) => text.len(),
         (None, blob) => blob.as_deref().map_or(0, decoded),
     };
-    format!("{}{}, {}", contents.uri, listed(&contents.mime_type), Size(size))
+    format!("{}{}, {}", contents.uri, listed(&contents.mime_type), ContentSize(size))
 }
 
 fn listed(mime_type: &Option<String>) -> String {
@@ -107,9 +107,9 @@ fn decoded(base64: &str) -> usize {
 }
 
 /// Formats a number of bytes.
-struct Size(usize);
+struct ContentSize(usize);
 
-impl std::fmt::Display for Size {
+impl std::fmt::Display for ContentSize {
     #[expect(clippy::cast_precision_loss, reason = "it is rounded to a tenth anyway")]
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self.0 {
@@ -139,6 +139,6 @@ mod tests {
         ] {
             assert_eq!(text_view(&[Content::view(RawJson::parse(block).unwrap())]), expected);
         }
-        assert_eq!(Size(1500).to_string(), "1.5 kB");
+        assert_eq!(ContentSize(1500).to_string(), "1.5 kB");
     }
 }

@@ -193,7 +193,7 @@ fn working_directory(cwd: &Path) -> Option<Root> {
 }
 
 /// Converts a refused call to a failure.
-fn refused(refusal: &wharf::tools::Refusal) -> Failure {
+fn refused(refusal: &wharf::tools::CallRefusal) -> Failure {
     Failure::of(Kind::Denied, refusal)
 }
 

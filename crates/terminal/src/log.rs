@@ -16,12 +16,12 @@ use crate::console::Console;
 pub struct Talk(pub Arc<Console>);
 
 #[derive(Default)]
-struct Words {
+struct EventFields {
     server: Option<String>,
     message: String,
 }
 
-impl Visit for Words {
+impl Visit for EventFields {
     fn record_str(&mut self, field: &Field, value: &str) {
         self.record_debug(field, &format_args!("{value}"));
     }
@@ -46,7 +46,7 @@ impl Subscriber for Talk {
     }
 
     fn event(&self, event: &Event<'_>) {
-        let mut words = Words::default();
+        let mut words = EventFields::default();
         event.record(&mut words);
         let server = words.server.map(|server| format!("{server}: ")).unwrap_or_default();
         let line = format!("{server}{}", words.message.trim_start());

@@ -46,7 +46,7 @@ impl TraceFile {
         Ok(Self(Mutex::new(file)))
     }
 
-    fn write(&self, line: &Line<'_>) {
+    fn write(&self, line: &TraceLine<'_>) {
         let Ok(mut text) = serde_json::to_vec(line) else { return };
         text.push(b'\n');
         // One write per line, so that a crash leaves no partial line. A write error affects only the trace.
@@ -88,17 +88,17 @@ impl Shown {
 
 /// One line of the trace.
 #[derive(Serialize)]
-struct Line<'a> {
+struct TraceLine<'a> {
     time: String,
     server: &'a str,
     direction: &'static str,
-    message: Message<'a>,
+    message: TraceMessage<'a>,
 }
 
 /// A message with its secrets masked, or a text if it is not JSON.
 #[derive(Serialize)]
 #[serde(untagged)]
-enum Message<'a> {
+enum TraceMessage<'a> {
     Json(&'a RawValue),
     Text(String),
 }
@@ -113,8 +113,8 @@ impl Tap for CommandTap {
         let masked = passing.masked();
         if let Some(file) = &self.file {
             let message = serde_json::from_slice(&masked)
-                .map_or_else(|_| Message::Text(String::from_utf8_lossy(&masked).into_owned()), Message::Json);
-            file.write(&Line { time: timestamp(at), server, direction: word, message });
+                .map_or_else(|_| TraceMessage::Text(String::from_utf8_lossy(&masked).into_owned()), TraceMessage::Json);
+            file.write(&TraceLine { time: timestamp(at), server, direction: word, message });
         }
         if self.shown.has(server) {
             let head = format!("{server} {arrow}");

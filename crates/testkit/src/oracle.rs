@@ -164,20 +164,20 @@ impl Ledger {
     }
 }
 
-struct Stat {
+struct ProcessStat {
     state: char,
     parent: i32,
 }
 
 /// Parses the text after the last parenthesis: a command name may contain any character, parentheses included.
-fn stat(pid: i32) -> Option<Stat> {
+fn stat(pid: i32) -> Option<ProcessStat> {
     let text = fs::read(format!("/proc/{pid}/stat")).ok()?;
     let text = String::from_utf8_lossy(&text);
     let mut fields = text.rsplit_once(')')?.1.split_whitespace();
-    Some(Stat { state: fields.next()?.chars().next()?, parent: fields.next()?.parse().ok()? })
+    Some(ProcessStat { state: fields.next()?.chars().next()?, parent: fields.next()?.parse().ok()? })
 }
 
-fn children(pid: i32) -> Vec<(i32, Stat)> {
+fn children(pid: i32) -> Vec<(i32, ProcessStat)> {
     let all = pids().into_iter().filter_map(|child| Some((child, stat(child)?)));
     all.filter(|(_, stat)| stat.parent == pid).collect()
 }

@@ -6,12 +6,12 @@ use std::path::PathBuf;
 use wharf_json::RawJson;
 
 use crate::Base64Text;
-use crate::reference::Reference;
+use crate::reference::BlockReference;
 
 /// One content block of an outcome. Strings are verbatim from the tool: untrusted.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
-pub enum Block {
+pub enum OutcomeBlock {
     /// Text.
     Text {
         /// The text.
@@ -59,7 +59,7 @@ pub enum Block {
         /// MIME type declared by the tool.
         mime: Option<String>,
         /// The included contents.
-        contents: Contents,
+        contents: EmbeddedContents,
         /// The original JSON of the block, if it arrived as JSON.
         raw: Option<RawJson>,
     },
@@ -85,7 +85,7 @@ pub enum Block {
 
 /// Contents of an embedded resource.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Contents {
+pub enum EmbeddedContents {
     /// Text.
     Text(String),
     /// Bytes.
@@ -94,7 +94,7 @@ pub enum Contents {
     Nothing,
 }
 
-impl Block {
+impl OutcomeBlock {
     /// Creates a text block.
     pub fn text(text: impl Into<String>) -> Self {
         Self::Text { text: text.into(), raw: None }
@@ -118,8 +118,10 @@ impl Block {
     pub fn as_text(&self) -> Cow<'_, str> {
         match self {
             Self::Text { text, .. } => text.into(),
-            Self::Resource { contents: Contents::Text(text), .. } => format!("[{}]\n{text}", Reference(self)).into(),
-            _ => format!("[{}]", Reference(self)).into(),
+            Self::Resource { contents: EmbeddedContents::Text(text), .. } => {
+                format!("[{}]\n{text}", BlockReference(self)).into()
+            }
+            _ => format!("[{}]", BlockReference(self)).into(),
         }
     }
 }

@@ -8,7 +8,7 @@ use wharf_spec::Fingerprint;
 /// Metadata of a tool, as visible to its callers (models, people, programs).
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
-pub struct Description {
+pub struct ToolDescription {
     /// Name used to call the tool: 1 to 64 characters of `[a-zA-Z0-9_-]`. The registry withholds a tool with any other
     /// name.
     pub name: Arc<str>,
@@ -21,13 +21,13 @@ pub struct Description {
     /// Schema of the arguments, suitable for a model.
     pub schema: RawJson,
     /// Provider and definition of the tool. `None` for a tool of the embedding program.
-    pub origin: Option<Origin>,
+    pub origin: Option<ToolOrigin>,
     /// Behaviour hints declared by the provider.
     pub hints: ToolHints,
     /// Risk class.
-    pub risk: Risk,
+    pub risk: ToolRisk,
     /// Permission requirement of a call.
-    pub permission: Permission,
+    pub permission: PermissionRequirement,
     /// The provider concerned by one call of a built-in tool.
     pub about: Option<CallSubject>,
 }
@@ -43,7 +43,7 @@ pub struct CallSubject {
 
 /// Provider of a tool, and the fingerprint of its definition.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Origin {
+pub struct ToolOrigin {
     /// Name of the provider.
     pub provider: Arc<str>,
     /// The provider's own name for the tool: untrusted text.
@@ -67,7 +67,7 @@ pub struct ToolHints {
 
 /// Risk class of a call.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Risk {
+pub enum ToolRisk {
     /// Known, limited effects.
     Low,
     /// Arbitrary effects.
@@ -77,7 +77,7 @@ pub enum Risk {
 
 /// Permission requirement of a call.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub enum Permission {
+pub enum PermissionRequirement {
     /// Allowed unless a rule denies it.
     NotNeeded,
     /// Needs a rule or a person to allow it.
@@ -87,7 +87,7 @@ pub enum Permission {
     Deferred,
 }
 
-impl Description {
+impl ToolDescription {
     /// Describes a tool of the embedding program: displayed by its name, high risk, permission needed.
     pub fn new(name: impl Into<Arc<str>>, text: impl Into<String>, schema: RawJson) -> Self {
         let name = name.into();
@@ -99,8 +99,8 @@ impl Description {
             schema,
             origin: None,
             hints: ToolHints::default(),
-            risk: Risk::default(),
-            permission: Permission::default(),
+            risk: ToolRisk::default(),
+            permission: PermissionRequirement::default(),
             about: None,
         }
     }

@@ -14,7 +14,7 @@ pub struct Base64Text(RawJson);
 /// Error: the text is not Base64.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("not Base64: {0}")]
-pub struct NotBase64(base64::DecodeError);
+pub struct InvalidBase64(base64::DecodeError);
 
 impl Base64Text {
     /// Encodes bytes.
@@ -52,8 +52,8 @@ impl Base64Text {
     /// # Errors
     ///
     /// Fails if the text is not Base64.
-    pub fn decode(&self) -> Result<Vec<u8>, NotBase64> {
-        ENGINE.decode(self.text()).map_err(NotBase64)
+    pub fn decode(&self) -> Result<Vec<u8>, InvalidBase64> {
+        ENGINE.decode(self.text()).map_err(InvalidBase64)
     }
 }
 

@@ -4,7 +4,7 @@ use std::error::Error;
 use std::fmt;
 use std::sync::Arc;
 
-use crate::{Outcome, Refusal};
+use crate::{CallRefusal, ToolOutcome};
 use wharf_spec::Shown;
 
 /// Maximum characters stored of an unknown tool name. Callers may pass arbitrary text.
@@ -15,7 +15,7 @@ const LONGEST_NAME: usize = 200;
 #[non_exhaustive]
 pub enum RegistryCallError {
     /// No tool has this name.
-    #[error("there is no tool {}{}", Shown::line(.name, 100), Meant(.nearest))]
+    #[error("there is no tool {}{}", Shown::line(.name, 100), DidYouMean(.nearest))]
     Unknown {
         /// The requested name.
         name: String,
@@ -23,7 +23,7 @@ pub enum RegistryCallError {
         nearest: Option<Arc<str>>,
     },
     /// Several providers registered this name, so it is ambiguous and resolves to none of them.
-    #[error("the name {} is given to tools of {}, so it stands for none of them", Shown::line(.name, 100), Several(.providers))]
+    #[error("the name {} is given to tools of {}, so it stands for none of them", Shown::line(.name, 100), ProviderList(.providers))]
     Withheld {
         /// The name.
         name: String,
@@ -32,7 +32,7 @@ pub enum RegistryCallError {
     },
     /// A rule or a person denied the call. It was not executed.
     #[error("the call was refused: {0}")]
-    Refused(Refusal),
+    Refused(CallRefusal),
     /// The call was passed to the tool, but no response arrived.
     #[error(transparent)]
     Failed(#[from] ToolError),
@@ -78,7 +78,7 @@ impl RegistryCallError {
     }
 
     /// Converts the failure to an error outcome for a model, with the causes and the suggested next action.
-    pub fn to_outcome(&self) -> Outcome {
+    pub fn to_outcome(&self) -> ToolOutcome {
         let mut text = self.to_string();
         for cause in std::iter::successors(self.source(), |&cause| cause.source()).take(8) {
             text = format!("{text}: {}", Shown::line(&cause.to_string(), 1000));
@@ -86,7 +86,7 @@ impl RegistryCallError {
         if let Some(next) = self.next() {
             text = format!("{text}\n{}", Shown::line(next, 1000));
         }
-        Outcome::error(text)
+        ToolOutcome::error(text)
     }
 
     /// Reports whether the call can be repeated without the risk of executing it twice.
@@ -124,17 +124,17 @@ impl ToolError {
     }
 }
 
-struct Meant<'a>(&'a Option<Arc<str>>);
+struct DidYouMean<'a>(&'a Option<Arc<str>>);
 
-impl fmt::Display for Meant<'_> {
+impl fmt::Display for DidYouMean<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         self.0.as_ref().map_or(Ok(()), |name| write!(f, "; did you mean {}?", Shown::line(name, 100)))
     }
 }
 
-struct Several<'a>(&'a [Arc<str>]);
+struct ProviderList<'a>(&'a [Arc<str>]);
 
-impl fmt::Display for Several<'_> {
+impl fmt::Display for ProviderList<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         for (n, provider) in self.0.iter().enumerate() {
             f.write_str(if n == 0 { "" } else { " and " })?;
@@ -166,7 +166,7 @@ mod tests {
                 "the name read is given to tools of this program and files, so it stands for none of them",
             ),
             (
-                RegistryCallError::Refused(Refusal::new(RefusalReason::SaidNo { because: None })),
+                RegistryCallError::Refused(CallRefusal::new(RefusalReason::SaidNo { because: None })),
                 "the call was refused: the person who was asked said no",
             ),
             (gone.into(), "files is gone: exit code 3\\u{1b}\ntry later"),
@@ -183,6 +183,6 @@ mod tests {
             let failure = RegistryCallError::from(ToolError::new(kind, ""));
             assert_eq!(failure.is_retryable(), kind == Unavailable, "{kind:?}");
         }
-        assert!(!RegistryCallError::Refused(Refusal::new(RefusalReason::SaidNo { because: None })).is_retryable());
+        assert!(!RegistryCallError::Refused(CallRefusal::new(RefusalReason::SaidNo { because: None })).is_retryable());
     }
 }

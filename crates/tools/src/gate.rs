@@ -5,40 +5,40 @@ use std::sync::Arc;
 
 use wharf_json::RawJson;
 
-use crate::{Description, Pending, ToolCaller};
+use crate::{BoxFuture, ToolCaller, ToolDescription};
 use wharf_spec::Shown;
 
 /// Decides whether a call may be executed. The registry consults its gate exactly once per call.
 pub trait Gate: Send + Sync {
     /// Decides immediately, or returns a future that resolves once a person has decided. Must not block.
-    fn check(&self, attempt: Attempt<'_>) -> Check;
+    fn check(&self, attempt: GatedCall<'_>) -> GateDecision;
 }
 
 /// A call that needs a decision.
 #[derive(Debug, Clone, Copy)]
-pub struct Attempt<'a> {
+pub struct GatedCall<'a> {
     /// The caller.
     pub caller: &'a ToolCaller,
     /// The tool.
-    pub tool: &'a Arc<Description>,
+    pub tool: &'a Arc<ToolDescription>,
     /// The arguments, exactly as the tool will receive them.
     pub arguments: &'a RawJson,
 }
 
 /// Decision of a gate.
-pub enum Check {
+pub enum GateDecision {
     /// The call may be executed.
     Pass,
     /// The call may not be executed.
-    Refuse(Refusal),
+    Refuse(CallRefusal),
     /// The future resolves to the decision of a person. Dropped if the call is cancelled, which withdraws the prompt.
-    Ask(Pending<'static, Result<(), Refusal>>),
+    Ask(BoxFuture<'static, Result<(), CallRefusal>>),
 }
 
 /// A refused call. `Display` gives the text for the model.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
-pub struct Refusal {
+pub struct CallRefusal {
     /// Reason for the refusal.
     pub reason: RefusalReason,
     /// Suggestion for getting the call allowed.
@@ -79,12 +79,12 @@ pub enum RefusalReason {
 pub struct AllowAllGate;
 
 impl Gate for AllowAllGate {
-    fn check(&self, _: Attempt<'_>) -> Check {
-        Check::Pass
+    fn check(&self, _: GatedCall<'_>) -> GateDecision {
+        GateDecision::Pass
     }
 }
 
-impl Refusal {
+impl CallRefusal {
     /// Creates a refusal without a hint.
     pub fn new(reason: RefusalReason) -> Self {
         Self { reason, hint: None }
@@ -96,14 +96,14 @@ impl Refusal {
     }
 }
 
-impl fmt::Display for Refusal {
+impl fmt::Display for CallRefusal {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         self.reason.fmt(f)?;
         self.hint.as_deref().map_or(Ok(()), |hint| write!(f, "; {}", Shown::line(hint, 1000)))
     }
 }
 
-impl std::error::Error for Refusal {}
+impl std::error::Error for CallRefusal {}
 
 impl fmt::Display for RefusalReason {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -135,26 +135,26 @@ mod tests {
     fn a_refusal_says_what_would_help() {
         let rule = || r#"{"tool":"a__b"}"#.to_owned();
         for (refusal, shown) in [
-            (Refusal::new(RefusalReason::Denied { rule: rule() }), r#"denied: {"tool":"a__b"}"#),
+            (CallRefusal::new(RefusalReason::Denied { rule: rule() }), r#"denied: {"tool":"a__b"}"#),
             (
-                Refusal::new(RefusalReason::NobodyToAsk { rule: rule() }),
+                CallRefusal::new(RefusalReason::NobodyToAsk { rule: rule() }),
                 "this needs a person's permission and nobody is there to ask; \
                  the rule {\"tool\":\"a__b\"} would allow it",
             ),
             (
-                Refusal::new(RefusalReason::DefinitionChanged).with_hint("approve it again"),
+                CallRefusal::new(RefusalReason::DefinitionChanged).with_hint("approve it again"),
                 "the tool has changed since it was approved; approve it again",
             ),
-            (Refusal::new(RefusalReason::Other("a\nb\u{1b}".to_owned())), r"a\nb\u{1b}"),
-            (Refusal::new(RefusalReason::SaidNo { because: None }), "the person who was asked said no"),
+            (CallRefusal::new(RefusalReason::Other("a\nb\u{1b}".to_owned())), r"a\nb\u{1b}"),
+            (CallRefusal::new(RefusalReason::SaidNo { because: None }), "the person who was asked said no"),
             (
-                Refusal::new(RefusalReason::SaidNo { because: Some("use the copy\u{1b}\nfirst".to_owned()) }),
+                CallRefusal::new(RefusalReason::SaidNo { because: Some("use the copy\u{1b}\nfirst".to_owned()) }),
                 r"the person who was asked said no: use the copy\u{1b}\nfirst",
             ),
         ] {
             assert_eq!(refusal.to_string(), shown);
         }
-        let endless = Refusal::new(RefusalReason::SaidNo { because: Some("no ".repeat(10_000)) });
+        let endless = CallRefusal::new(RefusalReason::SaidNo { because: Some("no ".repeat(10_000)) });
         assert!(endless.to_string().len() < 1_100);
     }
 }

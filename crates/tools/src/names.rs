@@ -19,7 +19,7 @@ pub struct NameTable<V> {
 
 /// A name with its owner and value.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Held<V> {
+pub struct NameEntry<V> {
     /// The name.
     pub name: Arc<str>,
     /// The owner of the name.
@@ -30,17 +30,17 @@ pub struct Held<V> {
 
 /// Result of looking up a name.
 #[derive(Debug, PartialEq, Eq)]
-pub enum Found<'a, V> {
+pub enum NameLookup<'a, V> {
     /// The name has no owner.
     Nothing,
     /// The value of the only entry.
     One(&'a V),
     /// The name has several entries and is ambiguous. Sorted by owner.
-    Several(Vec<&'a Held<V>>),
+    Several(Vec<&'a NameEntry<V>>),
 }
 
 /// Sorted by hash, so that entries of one name are adjacent (except for hash collisions).
-type TableShard<V> = Vec<(u64, Held<V>)>;
+type TableShard<V> = Vec<(u64, NameEntry<V>)>;
 
 impl<V: Clone> NameTable<V> {
     /// Creates an empty table.
@@ -50,19 +50,19 @@ impl<V: Clone> NameTable<V> {
     }
 
     /// Looks up a name.
-    pub fn find(&self, name: &str) -> Found<'_, V> {
+    pub fn find(&self, name: &str) -> NameLookup<'_, V> {
         let hash = self.hasher.hash_one(name);
         let shard = &self.shards[shard_of(hash)];
         let from = shard.partition_point(|(other, _)| *other < hash);
         let same = shard[from..].iter().take_while(|(other, _)| *other == hash);
         let mut holders = same.map(|(_, held)| held).filter(|held| &*held.name == name);
         match (holders.next(), holders.next()) {
-            (None, _) => Found::Nothing,
-            (Some(held), None) => Found::One(&held.value),
+            (None, _) => NameLookup::Nothing,
+            (Some(held), None) => NameLookup::One(&held.value),
             (Some(first), Some(second)) => {
                 let mut all: Vec<_> = [first, second].into_iter().chain(holders).collect();
                 all.sort_by(|one, other| one.owner.cmp(&other.owner));
-                Found::Several(all)
+                NameLookup::Several(all)
             }
         }
     }
@@ -82,11 +82,11 @@ impl<V: Clone> NameTable<V> {
             let hash = self.hasher.hash_one(name);
             edits.entry(shard_of(hash)).or_default().remove.push((hash, name));
         }
-        self.plan(&mut edits, add.into_iter().map(|(name, value)| Held { name, owner: owner.clone(), value }));
+        self.plan(&mut edits, add.into_iter().map(|(name, value)| NameEntry { name, owner: owner.clone(), value }));
         self.edited(owner, edits)
     }
 
-    fn plan(&self, edits: &mut ShardEdits<'_, V>, add: impl Iterator<Item = Held<V>>) {
+    fn plan(&self, edits: &mut ShardEdits<'_, V>, add: impl Iterator<Item = NameEntry<V>>) {
         for held in add {
             let hash = self.hasher.hash_one(&*held.name);
             edits.entry(shard_of(hash)).or_default().add.push((hash, held));
@@ -106,7 +106,7 @@ impl<V: Clone> NameTable<V> {
     }
 
     /// Iterates over all entries in no particular order.
-    pub fn iter(&self) -> impl Iterator<Item = &Held<V>> {
+    pub fn iter(&self) -> impl Iterator<Item = &NameEntry<V>> {
         self.shards.iter().flat_map(|shard| shard.iter().map(|(_, held)| held))
     }
 
@@ -126,17 +126,17 @@ fn shard_of(hash: u64) -> usize {
 }
 
 /// Pending changes by shard.
-type ShardEdits<'n, V> = HashMap<usize, Edit<'n, V>>;
+type ShardEdits<'n, V> = HashMap<usize, ShardEdit<'n, V>>;
 
 /// Pending changes of one shard.
-struct Edit<'n, V> {
+struct ShardEdit<'n, V> {
     remove: Vec<(u64, &'n str)>,
     add: TableShard<V>,
 }
 
-impl<V: Clone> Edit<'_, V> {
+impl<V: Clone> ShardEdit<'_, V> {
     fn applied(self, owner: &str, shard: &TableShard<V>) -> TableShard<V> {
-        let gone = |hash: &u64, held: &Held<V>| {
+        let gone = |hash: &u64, held: &NameEntry<V>| {
             *held.owner == *owner && self.remove.iter().any(|(other, name)| other == hash && **name == *held.name)
         };
         let mut edited: TableShard<V> = Vec::with_capacity(shard.len() + self.add.len());
@@ -147,15 +147,15 @@ impl<V: Clone> Edit<'_, V> {
     }
 }
 
-impl<V> Default for Edit<'_, V> {
+impl<V> Default for ShardEdit<'_, V> {
     fn default() -> Self {
         Self { remove: Vec::new(), add: Vec::new() }
     }
 }
 
 /// Builds a table with many owners at once, several times faster than adding one owner after another.
-impl<V: Clone> FromIterator<Held<V>> for NameTable<V> {
-    fn from_iter<I: IntoIterator<Item = Held<V>>>(all: I) -> Self {
+impl<V: Clone> FromIterator<NameEntry<V>> for NameTable<V> {
+    fn from_iter<I: IntoIterator<Item = NameEntry<V>>>(all: I) -> Self {
         let (empty, mut edits) = (Self::new(), HashMap::new());
         empty.plan(&mut edits, all.into_iter());
         empty.edited("", edits)
@@ -190,9 +190,9 @@ mod tests {
 
     /// Reference model of a table: a plain list with linear lookup.
     #[derive(Default)]
-    struct Model(Vec<(String, String, u32)>);
+    struct ReferenceTable(Vec<(String, String, u32)>);
 
-    impl Model {
+    impl ReferenceTable {
         fn apply(&mut self, owner: &str, remove: &[String], add: &[(String, u32)]) {
             self.0.retain(|(held_by, name, _)| held_by != owner || !remove.contains(name));
             self.0.extend(add.iter().map(|(name, value)| (owner.to_owned(), name.clone(), *value)));
@@ -207,14 +207,14 @@ mod tests {
         }
     }
 
-    fn check(table: &NameTable<u32>, model: &Model) {
+    fn check(table: &NameTable<u32>, model: &ReferenceTable) {
         let names = model.names();
         for name in ["a", "b", "c", "d", "e", "never"] {
             let expected = names.get(name).map_or(&[][..], Vec::as_slice);
             match (table.find(name), expected) {
-                (Found::Nothing, []) => (),
-                (Found::One(value), [(_, expected)]) => assert_eq!(value, expected, "{name}"),
-                (Found::Several(held), expected) => {
+                (NameLookup::Nothing, []) => (),
+                (NameLookup::One(value), [(_, expected)]) => assert_eq!(value, expected, "{name}"),
+                (NameLookup::Several(held), expected) => {
                     let held = held.iter().map(|held| (&*held.owner, held.value));
                     assert_eq!(sorted(held), sorted(expected.iter().copied()), "{name}");
                 }
@@ -231,9 +231,9 @@ mod tests {
         held
     }
 
-    type Change = (String, Vec<String>, Vec<(String, u32)>);
+    type OwnerChange = (String, Vec<String>, Vec<(String, u32)>);
 
-    fn changes() -> impl Strategy<Value = Vec<Change>> {
+    fn changes() -> impl Strategy<Value = Vec<OwnerChange>> {
         let names = || prop::collection::vec("[a-e]", 0..4);
         let added = prop::collection::vec(("[a-e]", any::<u32>()), 0..4);
         prop::collection::vec(("[x-z]", names(), added), 0..12)
@@ -244,10 +244,10 @@ mod tests {
 
         #[test]
         fn agrees_with_a_plain_list(changes in changes()) {
-            let (mut table, mut model) = (NameTable::new(), Model::default());
+            let (mut table, mut model) = (NameTable::new(), ReferenceTable::default());
             let mut kept = Vec::new();
             for (owner, remove, add) in &changes {
-                kept.push((table.clone(), Model(model.0.clone())));
+                kept.push((table.clone(), ReferenceTable(model.0.clone())));
                 model.apply(owner, remove, add);
                 let add = add.iter().map(|(name, value)| (Arc::from(name.as_str()), *value));
                 table = table.with(&Arc::from(owner.as_str()), remove.iter().map(String::as_str), add);
@@ -272,8 +272,8 @@ mod tests {
         let changed = table.with(&"server".into(), removed, [(Arc::from("new"), 0)]);
         let copied = std::iter::zip(&*table.shards, &*changed.shards).filter(|(one, other)| !Arc::ptr_eq(one, other));
         assert!((1..=3).contains(&copied.count()));
-        assert_eq!((changed.len(), changed.find("mcp__server__tool_7")), (9_999, Found::Nothing));
-        assert_eq!(table.find("mcp__server__tool_7"), Found::One(&7));
+        assert_eq!((changed.len(), changed.find("mcp__server__tool_7")), (9_999, NameLookup::Nothing));
+        assert_eq!(table.find("mcp__server__tool_7"), NameLookup::One(&7));
     }
 
     #[test]

@@ -10,9 +10,9 @@ use wharf_spec::Shown;
 /// When the queue is full, the source with the most notes loses its oldest one, so that a verbose source cannot
 /// displace the others.
 #[derive(Debug, Default)]
-pub struct Notes {
+pub struct NoteQueue {
     limits: NoteLimits,
-    waiting: Mutex<Vec<Note>>,
+    waiting: Mutex<Vec<AgentNote>>,
 }
 
 /// Limits of a note queue.
@@ -27,7 +27,7 @@ pub struct NoteLimits {
 /// An unsolicited note to an agent.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
-pub struct Note {
+pub struct AgentNote {
     /// Source of the note.
     pub from: Arc<str>,
     /// Text of the note, bounded and with control characters escaped. May have several lines: a renderer must attribute
@@ -43,7 +43,7 @@ impl Default for NoteLimits {
     }
 }
 
-impl Notes {
+impl NoteQueue {
     /// Creates an empty queue.
     pub fn new(limits: NoteLimits) -> Self {
         Self { limits, waiting: Mutex::default() }
@@ -54,7 +54,7 @@ impl Notes {
         let from = Shown::line(from, 100).to_string().into();
         let text = Shown::lines(text, self.limits.characters).to_string();
         let mut waiting = self.lock();
-        waiting.push(Note { from, text, missed: 0 });
+        waiting.push(AgentNote { from, text, missed: 0 });
         if waiting.len() > self.limits.notes.max(1) {
             let at = oldest_of_the_loudest(&waiting);
             let removed = waiting.remove(at);
@@ -64,17 +64,17 @@ impl Notes {
     }
 
     /// Takes all queued notes, oldest first.
-    pub fn take(&self) -> Vec<Note> {
+    pub fn take(&self) -> Vec<AgentNote> {
         std::mem::take(&mut *self.lock())
     }
 
-    fn lock(&self) -> MutexGuard<'_, Vec<Note>> {
+    fn lock(&self) -> MutexGuard<'_, Vec<AgentNote>> {
         // The list is consistent between any two statements, so a poisoned lock is safe to use.
         self.waiting.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-fn oldest_of_the_loudest(notes: &[Note]) -> usize {
+fn oldest_of_the_loudest(notes: &[AgentNote]) -> usize {
     let mut counts: HashMap<&str, usize> = HashMap::new();
     for note in notes {
         *counts.entry(&note.from).or_default() += 1;
@@ -88,7 +88,7 @@ mod tests {
     use super::*;
 
     fn check(pushed: &[(&str, &str)], notes: usize, expected: &[(&str, &str, u64)]) {
-        let queue = Notes::new(NoteLimits { notes, characters: 5 });
+        let queue = NoteQueue::new(NoteLimits { notes, characters: 5 });
         pushed.iter().for_each(|(from, text)| queue.push(from, text));
         let taken = queue.take();
         let taken: Vec<_> = taken.iter().map(|note| (&*note.from, note.text.as_str(), note.missed)).collect();

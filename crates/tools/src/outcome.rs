@@ -3,14 +3,14 @@
 use serde::Serialize;
 use wharf_json::RawJson;
 
-use crate::{Block, repeat};
+use crate::{OutcomeBlock, repeat};
 
 /// The complete response of a tool. Views are computed on demand.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 #[non_exhaustive]
-pub struct Outcome {
+pub struct ToolOutcome {
     /// The blocks in the tool's order, unknown kinds included.
-    pub blocks: Vec<Block>,
+    pub blocks: Vec<OutcomeBlock>,
     /// Structured data: any JSON value. `Some` of a JSON `null` differs from `None`.
     pub data: Option<RawJson>,
     /// The tool reports failure.
@@ -20,7 +20,7 @@ pub struct Outcome {
 /// Machine-readable view of an outcome.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[non_exhaustive]
-pub struct Report {
+pub struct OutcomeReport {
     /// The tool did not report failure.
     pub success: bool,
     /// Text of the blocks without copies of the data. Empty on failure.
@@ -32,15 +32,15 @@ pub struct Report {
     pub error: Option<String>,
 }
 
-impl Outcome {
+impl ToolOutcome {
     /// Creates a successful outcome from blocks.
-    pub fn new(blocks: Vec<Block>) -> Self {
+    pub fn new(blocks: Vec<OutcomeBlock>) -> Self {
         Self { blocks, data: None, is_error: false }
     }
 
     /// Creates a successful outcome with one text block.
     pub fn text_of(text: impl Into<String>) -> Self {
-        Self::new(vec![Block::text(text)])
+        Self::new(vec![OutcomeBlock::text(text)])
     }
 
     /// Creates an error outcome with one text block.
@@ -67,20 +67,20 @@ impl Outcome {
 
     /// Converts the outcome for a text-only receiver: every non-text block is replaced by its text rendering.
     pub fn for_text_only(self) -> Self {
-        let as_text = |block: Block| match block {
-            Block::Text { .. } => block,
-            other => Block::text(other.as_text()),
+        let as_text = |block: OutcomeBlock| match block {
+            OutcomeBlock::Text { .. } => block,
+            other => OutcomeBlock::text(other.as_text()),
         };
         Self { blocks: self.blocks.into_iter().map(as_text).collect(), ..self }
     }
 
     /// Returns the machine-readable view.
-    pub fn report(&self) -> Report {
+    pub fn report(&self) -> OutcomeReport {
         let (output, error) = match self.is_error {
             true => (String::new(), Some(self.complaint())),
             false => (self.unrepeated_text(), None),
         };
-        Report { success: !self.is_error, output, data: self.data.clone(), error }
+        OutcomeReport { success: !self.is_error, output, data: self.data.clone(), error }
     }
 
     fn complaint(&self) -> String {
@@ -101,8 +101,8 @@ impl Outcome {
         })
     }
 
-    fn blocks_text(&self, mut wanted: impl FnMut(&Block) -> bool) -> String {
-        let texts: Vec<_> = self.blocks.iter().filter(|block| wanted(block)).map(Block::as_text).collect();
+    fn blocks_text(&self, mut wanted: impl FnMut(&OutcomeBlock) -> bool) -> String {
+        let texts: Vec<_> = self.blocks.iter().filter(|block| wanted(block)).map(OutcomeBlock::as_text).collect();
         texts.join("\n")
     }
 
@@ -112,15 +112,15 @@ impl Outcome {
         self.data.as_ref().filter(|data| !repeat::say(&texts, data))
     }
 
-    fn repeats_data(&self, block: &Block) -> bool {
+    fn repeats_data(&self, block: &OutcomeBlock) -> bool {
         let text = plain_text(block);
         text.zip(self.data.as_ref()).is_some_and(|(text, data)| repeat::is_json_of(text, data))
     }
 }
 
-fn plain_text(block: &Block) -> Option<&str> {
+fn plain_text(block: &OutcomeBlock) -> Option<&str> {
     match block {
-        Block::Text { text, .. } => Some(text),
+        OutcomeBlock::Text { text, .. } => Some(text),
         _ => None,
     }
 }

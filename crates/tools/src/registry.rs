@@ -6,10 +6,10 @@ use std::sync::{Arc, Mutex, PoisonError};
 use arc_swap::ArcSwap;
 use tokio::sync::watch;
 
-use crate::snapshot::Table;
+use crate::snapshot::ToolTable;
 use crate::{
-    Attempt, Call, Check, Description, Found, Gate, NameTable, Notes, Outcome, Refusal, RefusalReason,
-    RegistryCallError, RegistrySnapshot, Tool,
+    CallRefusal, Gate, GateDecision, GatedCall, NameLookup, NameTable, NoteQueue, RefusalReason, RegistryCallError,
+    RegistrySnapshot, Tool, ToolDescription, ToolInvocation, ToolOutcome,
 };
 
 /// The registry of callable tools and the only way to call them.
@@ -19,13 +19,13 @@ use crate::{
 pub struct Registry {
     gate: Arc<dyn Gate>,
     current: ArcSwap<RegistrySnapshot>,
-    owned: Mutex<Owned>,
+    owned: Mutex<NamesByProvider>,
     changed: watch::Sender<u64>,
-    notes: Arc<Notes>,
+    notes: Arc<NoteQueue>,
 }
 
 /// Names registered per provider. Locked while the snapshot is replaced, so that changes are serialized.
-type Owned = HashMap<Arc<str>, BTreeSet<Arc<str>>>;
+type NamesByProvider = HashMap<Arc<str>, BTreeSet<Arc<str>>>;
 
 impl Registry {
     /// Creates an empty registry behind a gate.
@@ -55,7 +55,7 @@ impl Registry {
     pub fn remove(&self, name: &str) -> bool {
         self.change(|table, owned| {
             let givers = owned.iter_mut().filter_map(|(provider, names)| names.remove(name).then_some(provider));
-            let changed = givers.fold(None, |changed: Option<Table>, provider| {
+            let changed = givers.fold(None, |changed: Option<ToolTable>, provider| {
                 Some(changed.as_ref().unwrap_or(table).with(provider, [name], []))
             });
             owned.retain(|_, names| !names.is_empty());
@@ -93,7 +93,7 @@ impl Registry {
     }
 
     /// Returns the queue of notes to add to the agent's next request to a model.
-    pub fn notes(&self) -> &Arc<Notes> {
+    pub fn notes(&self) -> &Arc<NoteQueue> {
         &self.notes
     }
 
@@ -109,13 +109,13 @@ impl Registry {
     /// # Cancel safety
     ///
     /// Dropping the future cancels the call, or the pending permission prompt.
-    pub async fn call(&self, name: &str, call: Call) -> Result<Outcome, RegistryCallError> {
+    pub async fn call(&self, name: &str, call: ToolInvocation) -> Result<ToolOutcome, RegistryCallError> {
         let mut tool = self.find(name)?;
-        let attempt = Attempt { caller: &call.caller, tool: tool.description(), arguments: &call.arguments };
+        let attempt = GatedCall { caller: &call.caller, tool: tool.description(), arguments: &call.arguments };
         match self.gate.check(attempt) {
-            Check::Pass => (),
-            Check::Refuse(refusal) => return Err(RegistryCallError::Refused(refusal)),
-            Check::Ask(answer) => {
+            GateDecision::Pass => (),
+            GateDecision::Refuse(refusal) => return Err(RegistryCallError::Refused(refusal)),
+            GateDecision::Ask(answer) => {
                 answer.await.map_err(RegistryCallError::Refused)?;
                 tool = self.find_still(name, tool.description())?;
             }
@@ -126,9 +126,9 @@ impl Registry {
     fn find(&self, name: &str) -> Result<Arc<dyn Tool>, RegistryCallError> {
         let snapshot = self.current.load();
         match snapshot.find(name) {
-            Found::One(tool) => Ok(tool.clone()),
-            Found::Nothing => Err(RegistryCallError::unknown(name, snapshot.nearest(name).cloned())),
-            Found::Several(holders) => {
+            NameLookup::One(tool) => Ok(tool.clone()),
+            NameLookup::Nothing => Err(RegistryCallError::unknown(name, snapshot.nearest(name).cloned())),
+            NameLookup::Several(holders) => {
                 let providers = holders.iter().map(|held| held.owner.clone()).collect();
                 Err(RegistryCallError::Withheld { name: name.to_owned(), providers })
             }
@@ -136,14 +136,14 @@ impl Registry {
     }
 
     /// Resolves the name again after a permission prompt. Succeeds only if the tool is still the one that was approved.
-    fn find_still(&self, name: &str, asked: &Description) -> Result<Arc<dyn Tool>, RegistryCallError> {
+    fn find_still(&self, name: &str, asked: &ToolDescription) -> Result<Arc<dyn Tool>, RegistryCallError> {
         let same = |tool: &Arc<dyn Tool>| is_same(tool.description(), asked);
-        let stale = || RegistryCallError::Refused(Refusal::new(RefusalReason::ApprovalStale));
+        let stale = || RegistryCallError::Refused(CallRefusal::new(RefusalReason::ApprovalStale));
         self.find(name).ok().filter(same).ok_or_else(stale)
     }
 
     /// Publishes the next snapshot if `change` returns a table. Reports whether it did.
-    fn change(&self, change: impl FnOnce(&Table, &mut Owned) -> Option<Table>) -> bool {
+    fn change(&self, change: impl FnOnce(&ToolTable, &mut NamesByProvider) -> Option<ToolTable>) -> bool {
         let mut owned = self.owned.lock().unwrap_or_else(PoisonError::into_inner);
         let current = self.current.load();
         let version = current.version() + 1;
@@ -156,7 +156,7 @@ impl Registry {
 
 /// Reports whether two descriptions are of the same tool. Compares origins where both have one, because hints can
 /// differ between a live provider and a remembered one.
-fn is_same(now: &Description, asked: &Description) -> bool {
+fn is_same(now: &ToolDescription, asked: &ToolDescription) -> bool {
     match (&now.origin, &asked.origin) {
         (Some(now), Some(asked)) => now == asked,
         _ => now == asked,
@@ -166,15 +166,16 @@ fn is_same(now: &Description, asked: &Description) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::Origin;
+    use crate::ToolOrigin;
     use wharf_json::RawJson;
     use wharf_spec::Fingerprint;
 
     #[test]
     fn a_tool_is_the_same_by_where_it_comes_from() {
         let of = |origin: Option<u8>, read_only| {
-            let mut description = Description::new("read", "Reads.", RawJson::empty_object());
-            let from = |byte| Origin { provider: "a".into(), name: "r".into(), fingerprint: Fingerprint([byte; 32]) };
+            let mut description = ToolDescription::new("read", "Reads.", RawJson::empty_object());
+            let from =
+                |byte| ToolOrigin { provider: "a".into(), name: "r".into(), fingerprint: Fingerprint([byte; 32]) };
             description.origin = origin.map(from);
             description.hints.read_only = read_only;
             description

@@ -3,20 +3,20 @@
 use std::sync::{Arc, OnceLock};
 
 use crate::description::is_callable;
-use crate::{Found, Held, NameTable, Tool, nearest};
+use crate::{NameEntry, NameLookup, NameTable, Tool, nearest};
 
 /// The tools registered at one moment. Immutable.
 pub struct RegistrySnapshot {
-    table: Table,
+    table: ToolTable,
     version: u64,
     // Computed on first use: calls do not need the order.
-    ordered: OnceLock<Ordered>,
+    ordered: OnceLock<SortedTools>,
 }
 
 /// A registered tool name that cannot be called.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
-pub struct Withheld {
+pub struct WithheldTool {
     /// The name. Untrusted text if it is not a callable name.
     pub name: Arc<str>,
     /// Providers that registered the name, sorted. The empty string is the embedding program itself.
@@ -35,20 +35,20 @@ pub enum WithheldReason {
     BadName,
 }
 
-pub(crate) type Table = NameTable<Arc<dyn Tool>>;
-type Holder = Held<Arc<dyn Tool>>;
+pub(crate) type ToolTable = NameTable<Arc<dyn Tool>>;
+type ToolEntry = NameEntry<Arc<dyn Tool>>;
 
-struct Ordered {
+struct SortedTools {
     tools: Vec<Arc<dyn Tool>>,
-    withheld: Vec<Withheld>,
+    withheld: Vec<WithheldTool>,
 }
 
 impl RegistrySnapshot {
-    pub(crate) fn new(table: Table, version: u64) -> Self {
+    pub(crate) fn new(table: ToolTable, version: u64) -> Self {
         Self { table, version, ordered: OnceLock::new() }
     }
 
-    pub(crate) fn table(&self) -> &Table {
+    pub(crate) fn table(&self) -> &ToolTable {
         &self.table
     }
 
@@ -58,8 +58,8 @@ impl RegistrySnapshot {
     }
 
     /// Looks up a tool by name. Takes no lock, and allocates only for an ambiguous name.
-    pub fn find(&self, name: &str) -> Found<'_, Arc<dyn Tool>> {
-        if is_callable(name) { self.table.find(name) } else { Found::Nothing }
+    pub fn find(&self, name: &str) -> NameLookup<'_, Arc<dyn Tool>> {
+        if is_callable(name) { self.table.find(name) } else { NameLookup::Nothing }
     }
 
     /// Iterates over the callable tools, sorted by name.
@@ -78,7 +78,7 @@ impl RegistrySnapshot {
     }
 
     /// Returns the withheld names with the reasons, sorted by name.
-    pub fn withheld(&self) -> &[Withheld] {
+    pub fn withheld(&self) -> &[WithheldTool] {
         &self.ordered().withheld
     }
 
@@ -86,19 +86,19 @@ impl RegistrySnapshot {
     pub fn nearest(&self, said: &str) -> Option<&Arc<str>> {
         let name = nearest(said, self.iter().map(|tool| &*tool.description().name))?;
         match self.find(name) {
-            Found::One(tool) => Some(&tool.description().name),
+            NameLookup::One(tool) => Some(&tool.description().name),
             _ => None,
         }
     }
 
-    fn ordered(&self) -> &Ordered {
-        self.ordered.get_or_init(|| Ordered::of(&self.table))
+    fn ordered(&self) -> &SortedTools {
+        self.ordered.get_or_init(|| SortedTools::of(&self.table))
     }
 }
 
-impl Ordered {
-    fn of(table: &Table) -> Self {
-        let mut all: Vec<&Holder> = table.iter().collect();
+impl SortedTools {
+    fn of(table: &ToolTable) -> Self {
+        let mut all: Vec<&ToolEntry> = table.iter().collect();
         all.sort_by_key(|held| (&held.name, &held.owner));
         let mut ordered = Self { tools: Vec::with_capacity(all.len()), withheld: Vec::new() };
         for holders in all.chunk_by(|one, other| one.name == other.name) {
@@ -112,7 +112,7 @@ impl Ordered {
     }
 }
 
-fn withheld(holders: &[&Holder], reason: WithheldReason) -> Withheld {
+fn withheld(holders: &[&ToolEntry], reason: WithheldReason) -> WithheldTool {
     let providers = holders.iter().map(|held| held.owner.clone()).collect();
-    Withheld { name: holders[0].name.clone(), providers, reason }
+    WithheldTool { name: holders[0].name.clone(), providers, reason }
 }

@@ -6,27 +6,27 @@ use std::time::Duration;
 
 use wharf_json::RawJson;
 
-use crate::{Description, Outcome, ToolError};
+use crate::{ToolDescription, ToolError, ToolOutcome};
 
 /// A boxed future, as returned by the object-safe traits.
-pub type Pending<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
+pub type BoxFuture<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
 
 /// A tool that can be called by name.
 pub trait Tool: Send + Sync {
     /// Returns the tool's metadata. Must stay constant: a changed tool is registered as a new value.
-    fn description(&self) -> &Arc<Description>;
+    fn description(&self) -> &Arc<ToolDescription>;
 
     /// Executes a call that has passed the gate. Only a registry calls this method.
     ///
     /// A tool that reports failure returns an [`Outcome`] marked as error, not an `Err`. Dropping the future cancels
     /// the call.
-    fn call(&self, call: Call) -> Pending<'_, Result<Outcome, ToolError>>;
+    fn call(&self, call: ToolInvocation) -> BoxFuture<'_, Result<ToolOutcome, ToolError>>;
 }
 
 /// One call of a tool.
 #[derive(Clone)]
 #[non_exhaustive]
-pub struct Call {
+pub struct ToolInvocation {
     /// The arguments: a JSON object, forwarded unchanged.
     pub arguments: RawJson,
     /// The caller.
@@ -46,12 +46,12 @@ pub struct ToolCaller {
     /// Display name of the caller, for prompts and logs.
     pub name: Arc<str>,
     /// Behaviour when the rules require asking a person.
-    pub consent: Consent,
+    pub consent: CallerConsent,
 }
 
 /// Behaviour when the rules require asking a person.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Consent {
+pub enum CallerConsent {
     /// Ask the person.
     Ask,
     /// The person typed the call and thereby consents. Deny rules still apply.
@@ -59,11 +59,11 @@ pub enum Consent {
 }
 
 /// Receives the progress updates of one call, in order and before its outcome. Must not block.
-pub type ProgressSink = Arc<dyn Fn(Progress) + Send + Sync>;
+pub type ProgressSink = Arc<dyn Fn(CallProgress) + Send + Sync>;
 
 /// A progress update of a call.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Progress {
+pub struct CallProgress {
     /// Amount of work done. Increases from update to update.
     pub done: f64,
     /// Total amount of work, if the tool knows it.
@@ -72,7 +72,7 @@ pub struct Progress {
     pub message: Option<String>,
 }
 
-impl Call {
+impl ToolInvocation {
     /// Creates a call without progress, timeout or metadata.
     pub fn new(arguments: RawJson, caller: ToolCaller) -> Self {
         Self { arguments, caller, progress: None, timeout: None, meta: None }
@@ -82,11 +82,11 @@ impl Call {
 impl ToolCaller {
     /// An agent that calls on its own: a person is asked if the rules require it.
     pub fn agent() -> Self {
-        Self { name: "agent".into(), consent: Consent::Ask }
+        Self { name: "agent".into(), consent: CallerConsent::Ask }
     }
 
     /// A person typing the call.
     pub fn person() -> Self {
-        Self { name: "person".into(), consent: Consent::Given }
+        Self { name: "person".into(), consent: CallerConsent::Given }
     }
 }

@@ -34,13 +34,13 @@ impl CacheHint {
     pub fn of(result: &RawJson) -> Self {
         #[derive(Deserialize, Default)]
         #[serde(rename_all = "camelCase", default)]
-        struct Shape<'a> {
+        struct WireCacheHint<'a> {
             #[serde(borrow)]
             ttl_ms: Option<&'a RawValue>,
             #[serde(borrow)]
             cache_scope: Option<&'a RawValue>,
         }
-        let shape: Shape = serde_json::from_slice(result.as_bytes()).unwrap_or_default();
+        let shape: WireCacheHint = serde_json::from_slice(result.as_bytes()).unwrap_or_default();
         let ttl = shape.ttl_ms.and_then(|ttl| serde_json::from_str::<f64>(ttl.get()).ok()).unwrap_or(0.0);
         let ttl = Duration::try_from_secs_f64((ttl / 1000.0).clamp(0.0, LONGEST_KEPT.as_secs_f64()));
         let public = shape.cache_scope.is_some_and(|scope| scope.get() == "\"public\"");

@@ -32,7 +32,7 @@ impl View for Completion {
     fn view(raw: RawJson, bounds: &JsonLimits) -> Result<Self, JsonDecodeError> {
         #[derive(Deserialize)]
         #[serde(rename_all = "camelCase")]
-        struct Inner {
+        struct WireCompletionValues {
             values: Vec<String>,
             #[serde(default)]
             total: Option<u64>,
@@ -40,10 +40,10 @@ impl View for Completion {
             has_more: Option<bool>,
         }
         #[derive(Deserialize)]
-        struct Shape {
-            completion: Inner,
+        struct WireCompletion {
+            completion: WireCompletionValues,
         }
-        let Shape { completion: Inner { mut values, total, has_more } } = raw.decode(bounds)?;
+        let WireCompletion { completion: WireCompletionValues { mut values, total, has_more } } = raw.decode(bounds)?;
         let too_many = values.len() > MOST_COMPLETIONS;
         values.truncate(MOST_COMPLETIONS);
         Ok(Self { values, total, has_more: has_more.unwrap_or(false) || too_many })

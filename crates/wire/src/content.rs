@@ -80,7 +80,7 @@ impl Content {
     pub fn view(raw: RawJson) -> Self {
         #[derive(Deserialize, Default)]
         #[serde(rename_all = "camelCase", default)]
-        struct Shape<'a> {
+        struct WireContentBlock<'a> {
             r#type: Option<String>,
             text: Option<String>,
             data: Option<String>,
@@ -90,8 +90,8 @@ impl Content {
             #[serde(borrow)]
             resource: Option<&'a RawValue>,
         }
-        let shape: Shape = serde_json::from_slice(raw.as_bytes()).unwrap_or_default();
-        let Shape { r#type: kind, text, data, mime_type, uri, name, resource } = shape;
+        let shape: WireContentBlock = serde_json::from_slice(raw.as_bytes()).unwrap_or_default();
+        let WireContentBlock { r#type: kind, text, data, mime_type, uri, name, resource } = shape;
         match (kind.as_deref(), text, data, mime_type, uri) {
             (Some("text"), Some(text), ..) => Self::Text { text, raw },
             (Some("image"), _, Some(data), Some(mime_type), _) => Self::Image { data, mime_type, raw },

@@ -37,7 +37,7 @@ pub struct ServerCapabilities {
 
 #[derive(Deserialize, Default)]
 #[serde(rename_all = "camelCase", default)]
-struct Group {
+struct WireCapabilityGroup {
     list_changed: bool,
     subscribe: bool,
 }
@@ -66,9 +66,9 @@ impl View for ServerCapabilities {
         #[derive(Deserialize, Default)]
         #[serde(default)]
         struct Shape<'a> {
-            tools: Option<Group>,
-            resources: Option<Group>,
-            prompts: Option<Group>,
+            tools: Option<WireCapabilityGroup>,
+            resources: Option<WireCapabilityGroup>,
+            prompts: Option<WireCapabilityGroup>,
             #[serde(borrow)]
             completions: Option<&'a RawValue>,
             #[serde(borrow)]
@@ -81,7 +81,7 @@ impl View for ServerCapabilities {
         let Shape { tools, resources, prompts, completions, logging, tasks, extensions } = raw.decode(bounds)?;
         let extensions = extensions.map(|extensions| raw.part(extensions)).filter(RawJson::is_object);
         let extensions = extensions.map(|extensions| names(&extensions, bounds)).transpose()?.unwrap_or_default();
-        let changes = |group: &Option<Group>| group.as_ref().is_some_and(|group| group.list_changed);
+        let changes = |group: &Option<WireCapabilityGroup>| group.as_ref().is_some_and(|group| group.list_changed);
         Ok(Self {
             tools: tools.is_some(),
             tools_list_changed: changes(&tools),
@@ -165,7 +165,7 @@ pub struct DiscoverResult {
 impl View for DiscoverResult {
     fn view(raw: RawJson, bounds: &JsonLimits) -> Result<Self, JsonDecodeError> {
         #[derive(Deserialize)]
-        struct Meta {
+        struct WireDiscoverMeta {
             #[serde(rename = "io.modelcontextprotocol/serverInfo", default)]
             server_info: Option<Implementation>,
         }
@@ -178,7 +178,7 @@ impl View for DiscoverResult {
             #[serde(borrow, default)]
             capabilities: Option<&'a RawValue>,
             #[serde(rename = "_meta", default)]
-            meta: Option<Meta>,
+            meta: Option<WireDiscoverMeta>,
             #[serde(default)]
             server_info: Option<Implementation>,
             #[serde(default)]

@@ -44,14 +44,14 @@ pub struct RpcError {
 impl View for RpcError {
     fn view(raw: RawJson, bounds: &JsonLimits) -> Result<Self, JsonDecodeError> {
         #[derive(Deserialize)]
-        struct Shape<'a> {
+        struct WireRpcError<'a> {
             code: i64,
             #[serde(default)]
             message: String,
             #[serde(borrow, default)]
             data: Option<&'a RawValue>,
         }
-        let shape: Shape = raw.decode(bounds)?;
+        let shape: WireRpcError = raw.decode(bounds)?;
         Ok(Self { code: shape.code, message: shape.message, data: shape.data.map(|data| raw.part(data)) })
     }
 }

@@ -76,18 +76,18 @@ pub enum IconError {
 /// owner.
 pub fn icons(owner: &RawJson, bounds: &JsonLimits) -> Vec<Icon> {
     #[derive(Deserialize)]
-    struct Owner<'a> {
+    struct WireIconOwner<'a> {
         #[serde(borrow, default)]
         icons: Vec<&'a RawValue>,
     }
-    let Ok(Owner { icons }) = owner.decode::<Owner>(bounds) else { return Vec::new() };
+    let Ok(WireIconOwner { icons }) = owner.decode::<WireIconOwner>(bounds) else { return Vec::new() };
     icons.into_iter().take(MOST).filter_map(|entry| view(owner.part(entry))).collect()
 }
 
 fn view(raw: RawJson) -> Option<Icon> {
     #[derive(Deserialize)]
     #[serde(rename_all = "camelCase")]
-    struct Shape {
+    struct WireIcon {
         src: String,
         #[serde(default)]
         mime_type: Option<String>,
@@ -96,7 +96,7 @@ fn view(raw: RawJson) -> Option<Icon> {
         #[serde(default)]
         theme: Option<String>,
     }
-    let Shape { src, mime_type, sizes, theme } = serde_json::from_slice(raw.as_bytes()).ok()?;
+    let WireIcon { src, mime_type, sizes, theme } = serde_json::from_slice(raw.as_bytes()).ok()?;
     (!src.is_empty()).then_some(Icon { src, mime_type, sizes, theme, raw })
 }
 

@@ -58,4 +58,4 @@ pub use skill::{Sha256, Skill, SkillFile, SkillFiles};
 pub use subscription::{Acknowledged, Interest, subscription_id};
 pub use task::{Task, TaskStatus};
 pub use tool::{TaskSupport, ToolAnnotations, ToolDefinition, ToolResult};
-pub use wharf_json::{JsonDecodeError, JsonLimits, NotJson, RawJson, TooComplex, members};
+pub use wharf_json::{InvalidJson, JsonDecodeError, JsonLimitExceeded, JsonLimits, RawJson, members};

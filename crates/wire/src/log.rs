@@ -92,14 +92,14 @@ pub struct LogMessage {
 impl View for LogMessage {
     fn view(raw: RawJson, bounds: &JsonLimits) -> Result<Self, JsonDecodeError> {
         #[derive(Deserialize)]
-        struct Shape<'a> {
+        struct WireLogMessage<'a> {
             level: LogLevel,
             #[serde(default)]
             logger: Option<String>,
             #[serde(borrow)]
             data: &'a RawValue,
         }
-        let shape: Shape = raw.decode(bounds)?;
+        let shape: WireLogMessage = raw.decode(bounds)?;
         Ok(Self { level: shape.level, logger: shape.logger, data: raw.part(shape.data) })
     }
 }

@@ -23,7 +23,7 @@ impl View for Progress {
     fn view(raw: RawJson, bounds: &JsonLimits) -> Result<Self, JsonDecodeError> {
         #[derive(Deserialize)]
         #[serde(rename_all = "camelCase")]
-        struct Shape<'a> {
+        struct WireProgress<'a> {
             #[serde(borrow)]
             progress_token: &'a RawValue,
             progress: f64,
@@ -32,7 +32,7 @@ impl View for Progress {
             #[serde(default)]
             message: Option<String>,
         }
-        let shape: Shape = raw.decode(bounds)?;
+        let shape: WireProgress = raw.decode(bounds)?;
         let token = raw.part(shape.progress_token);
         Ok(Self { token, progress: shape.progress, total: shape.total, message: shape.message })
     }

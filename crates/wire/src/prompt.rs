@@ -82,13 +82,14 @@ impl View for PromptResult {
             messages: &'a RawValue,
         }
         #[derive(Deserialize)]
-        struct Message<'a> {
+        struct WirePromptMessage<'a> {
             role: String,
             #[serde(borrow)]
             content: &'a RawValue,
         }
         let shape: Shape = raw.decode(bounds)?;
-        let messages: Vec<Message> = serde_json::from_str(shape.messages.get()).map_err(JsonDecodeError::Shape)?;
+        let messages: Vec<WirePromptMessage> =
+            serde_json::from_str(shape.messages.get()).map_err(JsonDecodeError::Shape)?;
         Ok(Self {
             description: shape.description,
             messages: messages

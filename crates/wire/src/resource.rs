@@ -42,7 +42,7 @@ pub struct ResourceTemplate {
 
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
-struct Entry {
+struct WireResourceEntry {
     #[serde(default)]
     uri: Option<String>,
     #[serde(default)]
@@ -63,7 +63,7 @@ fn missing(field: &str) -> JsonDecodeError {
 
 impl View for Resource {
     fn view(raw: RawJson, bounds: &JsonLimits) -> Result<Self, JsonDecodeError> {
-        let Entry { uri, name, title, description, mime_type, .. } = raw.decode(bounds)?;
+        let WireResourceEntry { uri, name, title, description, mime_type, .. } = raw.decode(bounds)?;
         let uri = uri.ok_or_else(|| missing("uri"))?;
         Ok(Self { uri, name, title, description, mime_type, raw })
     }
@@ -71,7 +71,7 @@ impl View for Resource {
 
 impl View for ResourceTemplate {
     fn view(raw: RawJson, bounds: &JsonLimits) -> Result<Self, JsonDecodeError> {
-        let Entry { uri_template, name, title, description, mime_type, .. } = raw.decode(bounds)?;
+        let WireResourceEntry { uri_template, name, title, description, mime_type, .. } = raw.decode(bounds)?;
         let uri_template = uri_template.ok_or_else(|| missing("uriTemplate"))?;
         Ok(Self { uri_template, name, title, description, mime_type, raw })
     }

@@ -86,17 +86,17 @@ const EXTRA_KEYS: usize = 64;
 /// The incremental scanner: push pieces, then finish.
 #[derive(Debug, Clone)]
 pub struct Scanner {
-    state: State,
-    level: Level,
+    state: ScannerState,
+    level: ScannerLevel,
     /// Bytes consumed before the current piece.
     base: usize,
     value_start: usize,
     depth: usize,
-    key: Kept<KEY_KEPT>,
+    key: PrefixBuffer<KEY_KEPT>,
     /// Hash of the key's raw bytes.
     key_hash: u64,
-    name: Name,
-    id: Kept<ID_KEPT>,
+    name: KnownKey,
+    id: PrefixBuffer<ID_KEPT>,
     envelope: Envelope,
     seen: u8,
     extra: Vec<u64>,
@@ -105,7 +105,7 @@ pub struct Scanner {
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum State {
+enum ScannerState {
     Start,
     FirstKey,
     NextKey,
@@ -121,14 +121,14 @@ enum State {
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Level {
+enum ScannerLevel {
     Envelope,
     Result,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[repr(u8)]
-enum Name {
+enum KnownKey {
     Other = 0,
     JsonRpc = 1,
     Id = 2,
@@ -141,12 +141,12 @@ enum Name {
 
 /// The first bytes of a token, and its full length.
 #[derive(Debug, Clone, Copy)]
-struct Kept<const N: usize> {
+struct PrefixBuffer<const N: usize> {
     bytes: [u8; N],
     len: usize,
 }
 
-impl<const N: usize> Kept<N> {
+impl<const N: usize> PrefixBuffer<N> {
     const EMPTY: Self = Self { bytes: [0; N], len: 0 };
 
     fn extend(&mut self, piece: &[u8]) {
@@ -172,15 +172,15 @@ impl Scanner {
     /// Returns a scanner at the start of a message.
     pub fn new() -> Self {
         Self {
-            state: State::Start,
-            level: Level::Envelope,
+            state: ScannerState::Start,
+            level: ScannerLevel::Envelope,
             base: 0,
             value_start: 0,
             depth: 0,
-            key: Kept::EMPTY,
+            key: PrefixBuffer::EMPTY,
             key_hash: HASH_START,
-            name: Name::Other,
-            id: Kept::EMPTY,
+            name: KnownKey::Other,
+            id: PrefixBuffer::EMPTY,
             envelope: Envelope::default(),
             seen: 0,
             extra: Vec::new(),
@@ -206,8 +206,8 @@ impl Scanner {
     pub fn finish(&self) -> Result<Envelope, ScanError> {
         match (self.fault, self.state) {
             (Some(fault), _) => Err(self.error(fault)),
-            (None, State::Done) => Ok(self.envelope),
-            (None, State::Start) => Err(self.error(Fault::NotAnObject)),
+            (None, ScannerState::Done) => Ok(self.envelope),
+            (None, ScannerState::Start) => Err(self.error(Fault::NotAnObject)),
             (None, _) => Err(self.error(Fault::Truncated)),
         }
     }
@@ -219,7 +219,10 @@ impl Scanner {
 
     /// Returns the parts found so far, for a message that is not buffered.
     pub fn glimpse(&self) -> PartialEnvelope {
-        PartialEnvelope { id: self.id_so_far().map(<[u8]>::to_vec), has_method: self.seen & Name::Method as u8 != 0 }
+        PartialEnvelope {
+            id: self.id_so_far().map(<[u8]>::to_vec),
+            has_method: self.seen & KnownKey::Method as u8 != 0,
+        }
     }
 
     fn error(&self, fault: Fault) -> ScanError {
@@ -230,11 +233,11 @@ impl Scanner {
     /// Consumes at least one byte or sets an error. Returns the next position.
     fn step(&mut self, piece: &[u8], at: usize) -> usize {
         match self.state {
-            State::Text { escaped } => self.text(piece, at, escaped),
-            State::Nested => self.nested(piece, at),
-            State::NestedText { escaped } => self.nested_text(piece, at, escaped),
-            State::Key { escaped } => self.key(piece, at, escaped),
-            State::Scalar => self.scalar(piece, at),
+            ScannerState::Text { escaped } => self.text(piece, at, escaped),
+            ScannerState::Nested => self.nested(piece, at),
+            ScannerState::NestedText { escaped } => self.nested_text(piece, at, escaped),
+            ScannerState::Key { escaped } => self.key(piece, at, escaped),
+            ScannerState::Scalar => self.scalar(piece, at),
             _ => self.structure(piece[at], at),
         }
     }
@@ -245,19 +248,19 @@ impl Scanner {
             return at + 1;
         }
         match (self.state, byte) {
-            (State::Start, b'{') => self.state = State::FirstKey,
-            (State::Start, b'[') => self.fault = Some(Fault::Batch),
-            (State::Start, _) => self.fault = Some(Fault::NotAnObject),
-            (State::FirstKey | State::NextKey, b'"') => {
+            (ScannerState::Start, b'{') => self.state = ScannerState::FirstKey,
+            (ScannerState::Start, b'[') => self.fault = Some(Fault::Batch),
+            (ScannerState::Start, _) => self.fault = Some(Fault::NotAnObject),
+            (ScannerState::FirstKey | ScannerState::NextKey, b'"') => {
                 self.key.len = 0;
                 self.key_hash = HASH_START;
-                self.state = State::Key { escaped: false };
+                self.state = ScannerState::Key { escaped: false };
             }
-            (State::FirstKey | State::AfterValue, b'}') => self.close_level(at + 1),
-            (State::Colon, b':') => self.state = State::Value,
-            (State::Value, _) => return self.open_value(byte, at),
-            (State::AfterValue, b',') => self.state = State::NextKey,
-            (State::Done, _) => self.fault = Some(Fault::Trailing),
+            (ScannerState::FirstKey | ScannerState::AfterValue, b'}') => self.close_level(at + 1),
+            (ScannerState::Colon, b':') => self.state = ScannerState::Value,
+            (ScannerState::Value, _) => return self.open_value(byte, at),
+            (ScannerState::AfterValue, b',') => self.state = ScannerState::NextKey,
+            (ScannerState::Done, _) => self.fault = Some(Fault::Trailing),
             _ => self.fault = Some(Fault::Malformed(self.base + at)),
         }
         at + 1
@@ -266,7 +269,7 @@ impl Scanner {
     fn key(&mut self, piece: &[u8], at: usize, escaped: bool) -> usize {
         if escaped {
             self.extend_key(&piece[at..=at]);
-            self.state = State::Key { escaped: false };
+            self.state = ScannerState::Key { escaped: false };
             return at + 1;
         }
         let rest = &piece[at..];
@@ -276,11 +279,11 @@ impl Scanner {
         };
         if rest[found] == b'"' {
             self.extend_key(&rest[..found]);
-            self.state = State::Colon;
+            self.state = ScannerState::Colon;
             self.name_key();
         } else {
             self.extend_key(&rest[..=found]);
-            self.state = State::Key { escaped: true };
+            self.state = ScannerState::Key { escaped: true };
         }
         at + found + 1
     }
@@ -295,14 +298,14 @@ impl Scanner {
         let decoded = self.key.whole().and_then(unescape);
         let key = decoded.as_deref().unwrap_or_default();
         self.name = match (self.level, key) {
-            (Level::Envelope, b"jsonrpc") => Name::JsonRpc,
-            (Level::Envelope, b"id") => Name::Id,
-            (Level::Envelope, b"method") => Name::Method,
-            (Level::Envelope, b"params") => Name::Params,
-            (Level::Envelope, b"result") => Name::Result,
-            (Level::Envelope, b"error") => Name::Error,
-            (Level::Result, b"resultType") => Name::ResultType,
-            _ => Name::Other,
+            (ScannerLevel::Envelope, b"jsonrpc") => KnownKey::JsonRpc,
+            (ScannerLevel::Envelope, b"id") => KnownKey::Id,
+            (ScannerLevel::Envelope, b"method") => KnownKey::Method,
+            (ScannerLevel::Envelope, b"params") => KnownKey::Params,
+            (ScannerLevel::Envelope, b"result") => KnownKey::Result,
+            (ScannerLevel::Envelope, b"error") => KnownKey::Error,
+            (ScannerLevel::Result, b"resultType") => KnownKey::ResultType,
+            _ => KnownKey::Other,
         };
         let bit = self.name as u8;
         if bit != 0 {
@@ -310,7 +313,7 @@ impl Scanner {
                 self.fault = Some(Fault::DuplicateKey);
             }
             self.seen |= bit;
-        } else if self.level == Level::Envelope {
+        } else if self.level == ScannerLevel::Envelope {
             // A key that is too long or not a valid string is compared by its raw bytes.
             self.extra_key(decoded.map_or(self.key_hash, |key| key.iter().fold(HASH_START, hash)));
         }
@@ -328,26 +331,26 @@ impl Scanner {
 
     fn open_value(&mut self, byte: u8, at: usize) -> usize {
         self.value_start = self.base + at;
-        if self.name == Name::Id {
+        if self.name == KnownKey::Id {
             // Start of the id: a text that ends inside it has no id.
             self.id.len = 0;
         }
         match byte {
             b'"' => {
                 self.keep_id(&[byte]);
-                self.state = State::Text { escaped: false };
+                self.state = ScannerState::Text { escaped: false };
                 at + 1
             }
-            b'{' if self.name == Name::Result => {
+            b'{' if self.name == KnownKey::Result => {
                 self.result_start = self.value_start;
-                self.level = Level::Result;
-                self.state = State::FirstKey;
+                self.level = ScannerLevel::Result;
+                self.state = ScannerState::FirstKey;
                 at + 1
             }
             b'{' | b'[' => {
                 self.keep_id(&[byte]);
                 self.depth = 1;
-                self.state = State::Nested;
+                self.state = ScannerState::Nested;
                 at + 1
             }
             b',' | b'}' | b']' | b':' => {
@@ -355,7 +358,7 @@ impl Scanner {
                 at + 1
             }
             _ => {
-                self.state = State::Scalar;
+                self.state = ScannerState::Scalar;
                 at
             }
         }
@@ -366,7 +369,7 @@ impl Scanner {
         self.keep_id(&piece[at..end]);
         match state {
             StringEnd::Closed => self.close_value(end),
-            StringEnd::Open { escaped } => self.state = State::Text { escaped },
+            StringEnd::Open { escaped } => self.state = ScannerState::Text { escaped },
         }
         end
     }
@@ -374,8 +377,8 @@ impl Scanner {
     fn nested_text(&mut self, piece: &[u8], at: usize, escaped: bool) -> usize {
         let (end, state) = skip_text(piece, at, escaped);
         self.state = match state {
-            StringEnd::Closed => State::Nested,
-            StringEnd::Open { escaped } => State::NestedText { escaped },
+            StringEnd::Closed => ScannerState::Nested,
+            StringEnd::Open { escaped } => ScannerState::NestedText { escaped },
         };
         end
     }
@@ -387,7 +390,7 @@ impl Scanner {
                 b'"' => match skip_text(piece, at, false) {
                     (end, StringEnd::Closed) => at = end,
                     (end, StringEnd::Open { escaped }) => {
-                        self.state = State::NestedText { escaped };
+                        self.state = ScannerState::NestedText { escaped };
                         return end;
                     }
                 },
@@ -419,7 +422,7 @@ impl Scanner {
     }
 
     fn keep_id(&mut self, piece: &[u8]) {
-        if self.name == Name::Id && self.level == Level::Envelope {
+        if self.name == KnownKey::Id && self.level == ScannerLevel::Envelope {
             self.id.extend(piece);
         }
     }
@@ -427,25 +430,25 @@ impl Scanner {
     fn close_value(&mut self, end: usize) {
         let span = Some(Span { start: self.value_start, end: self.base + end });
         match self.name {
-            Name::Id => self.envelope.id = span,
-            Name::Method => self.envelope.method = span,
-            Name::Params => self.envelope.params = span,
-            Name::Result => self.envelope.result = span,
-            Name::Error => self.envelope.error = span,
-            Name::ResultType => self.envelope.result_type = span,
-            Name::JsonRpc | Name::Other => {}
+            KnownKey::Id => self.envelope.id = span,
+            KnownKey::Method => self.envelope.method = span,
+            KnownKey::Params => self.envelope.params = span,
+            KnownKey::Result => self.envelope.result = span,
+            KnownKey::Error => self.envelope.error = span,
+            KnownKey::ResultType => self.envelope.result_type = span,
+            KnownKey::JsonRpc | KnownKey::Other => {}
         }
-        self.name = Name::Other;
-        self.state = State::AfterValue;
+        self.name = KnownKey::Other;
+        self.state = ScannerState::AfterValue;
     }
 
     fn close_level(&mut self, end: usize) {
         match self.level {
-            Level::Envelope => self.state = State::Done,
-            Level::Result => {
-                self.level = Level::Envelope;
+            ScannerLevel::Envelope => self.state = ScannerState::Done,
+            ScannerLevel::Result => {
+                self.level = ScannerLevel::Envelope;
                 self.envelope.result = Some(Span { start: self.result_start, end: self.base + end });
-                self.state = State::AfterValue;
+                self.state = ScannerState::AfterValue;
             }
         }
     }

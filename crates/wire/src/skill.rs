@@ -88,7 +88,7 @@ impl View for Skill {
             resources: &'a RawValue,
         }
         #[derive(Deserialize)]
-        struct Head {
+        struct WireFrontMatter {
             name: String,
             description: String,
         }
@@ -96,7 +96,7 @@ impl View for Skill {
         let frontmatter = raw.part(shape.frontmatter);
         // Reject duplicate keys: two parsers could see two different skills.
         members(&frontmatter, bounds)?;
-        let Head { name, description } = frontmatter.decode(bounds)?;
+        let WireFrontMatter { name, description } = frontmatter.decode(bounds)?;
         check_place(&shape.uri, &name)?;
         let files = files(&shape.uri, shape.resources)?;
         Ok(Self { uri: shape.uri, name, description, frontmatter, files, raw })
@@ -134,7 +134,7 @@ fn is_name(name: &str) -> bool {
 
 fn files(uri: &str, resources: &RawValue) -> Result<SkillFiles, JsonDecodeError> {
     #[derive(Deserialize)]
-    struct Entry {
+    struct WireSkillFile {
         uri: String,
         digest: String,
         size: u64,
@@ -143,10 +143,10 @@ fn files(uri: &str, resources: &RawValue) -> Result<SkillFiles, JsonDecodeError>
         return if word == "dynamic" { Ok(SkillFiles::Dynamic) } else { Err(malformed("`resources` is no list")) };
     }
     let directory = uri.strip_suffix(ENTRY_FILE).unwrap_or(uri);
-    let entries: Vec<Entry> = serde_json::from_str(resources.get()).map_err(JsonDecodeError::Shape)?;
+    let entries: Vec<WireSkillFile> = serde_json::from_str(resources.get()).map_err(JsonDecodeError::Shape)?;
     let mut files = Vec::with_capacity(entries.len());
     let mut seen = HashSet::new();
-    for Entry { uri, digest, size } in entries {
+    for WireSkillFile { uri, digest, size } in entries {
         let path =
             path_below(directory, &uri).ok_or_else(|| malformed(format!("a file outside the skill: `{uri}`")))?;
         let digest = Sha256::parse(&digest).ok_or_else(|| malformed(format!("`{path}` has no SHA-256 digest")))?;

@@ -74,14 +74,14 @@ impl View for Acknowledged {
 /// request.
 pub fn subscription_id(params: &RawJson) -> Option<RawJson> {
     #[derive(Deserialize)]
-    struct Meta<'a> {
+    struct WireSubscriptionMeta<'a> {
         #[serde(rename = "io.modelcontextprotocol/subscriptionId", borrow, default)]
         id: Option<&'a RawValue>,
     }
     #[derive(Deserialize)]
     struct Shape<'a> {
         #[serde(rename = "_meta", borrow, default)]
-        meta: Option<Meta<'a>>,
+        meta: Option<WireSubscriptionMeta<'a>>,
     }
     let shape: Shape = serde_json::from_slice(params.as_bytes()).ok()?;
     shape.meta?.id.map(|id| params.part(id))

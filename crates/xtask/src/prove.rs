@@ -11,7 +11,7 @@ use crate::peers;
 use crate::run::{Outcome, Surroundings, cargo, number, root, run, say, target};
 
 /// A test binary that can repeat its cases and write its results as a table.
-struct Proof {
+struct RepeatableTest {
     name: &'static str,
     package: &'static str,
     test: &'static str,
@@ -21,14 +21,14 @@ struct Proof {
     runs: usize,
 }
 
-const PROOFS: [Proof; 7] = [
-    Proof { name: "faults", package: "wharf-client", test: "faults", filter: Some("/stdio/"), runs: 20 },
-    Proof { name: "http", package: "wharf-client", test: "faults", filter: Some("/http/"), runs: 20 },
-    Proof { name: "sse", package: "wharf-client", test: "faults", filter: Some("/sse/"), runs: 20 },
-    Proof { name: "processes", package: "wharf-cli", test: "ends", filter: None, runs: 5 },
-    Proof { name: "config", package: "wharf-config", test: "torture", filter: None, runs: 20 },
-    Proof { name: "auth", package: "wharf-auth", test: "torture", filter: None, runs: 20 },
-    Proof { name: "memory", package: "wharf", test: "memory", filter: None, runs: 6 },
+const PROOFS: [RepeatableTest; 7] = [
+    RepeatableTest { name: "faults", package: "wharf-client", test: "faults", filter: Some("/stdio/"), runs: 20 },
+    RepeatableTest { name: "http", package: "wharf-client", test: "faults", filter: Some("/http/"), runs: 20 },
+    RepeatableTest { name: "sse", package: "wharf-client", test: "faults", filter: Some("/sse/"), runs: 20 },
+    RepeatableTest { name: "processes", package: "wharf-cli", test: "ends", filter: None, runs: 5 },
+    RepeatableTest { name: "config", package: "wharf-config", test: "torture", filter: None, runs: 20 },
+    RepeatableTest { name: "auth", package: "wharf-auth", test: "torture", filter: None, runs: 20 },
+    RepeatableTest { name: "memory", package: "wharf", test: "memory", filter: None, runs: 6 },
 ];
 
 pub fn prove(words: &[&str]) -> Outcome {
@@ -67,7 +67,7 @@ fn parse<'a>(words: &[&'a str]) -> Outcome<(&'a str, Option<usize>)> {
     Ok((which, runs))
 }
 
-fn repeat(proof: &Proof, runs: usize, tables: &Path, home: &Path) -> Outcome {
+fn repeat(proof: &RepeatableTest, runs: usize, tables: &Path, home: &Path) -> Outcome {
     let table = tables.join(format!("{}.json", proof.name));
     // Remove an old table, so that it is not taken for a new one.
     let _ = fs::remove_file(&table);
@@ -84,7 +84,7 @@ fn repeat(proof: &Proof, runs: usize, tables: &Path, home: &Path) -> Outcome {
 }
 
 /// Records date and command in a table: a later run may refresh only some tables.
-fn date(table: &Path, proof: &Proof) -> Outcome {
+fn date(table: &Path, proof: &RepeatableTest) -> Outcome {
     let mut value: Value = serde_json::from_str(&fs::read_to_string(table)?)?;
     let note = format!("Measured on {} with `cargo xtask prove {}`.", Surroundings::look().date, proof.name);
     if let Some(notes) = value["notes"].as_array_mut() {

@@ -3,44 +3,45 @@
 use std::sync::Arc;
 
 use tokio::sync::mpsc;
-use wharf_tools::Pending;
+use wharf_tools::BoxFuture;
 
 use super::Agent;
 use crate::conversation::Conversation;
 use crate::offer::ToolOffer;
-use crate::provider::{ModelError, ModelEvent, Request, Stream, ToolChoice};
+use crate::provider::{CompletionRequest, ModelError, ModelEvent, ModelStream, ToolChoice};
 
 /// A response in flight. Dropping it closes the stream.
-pub(super) enum Answering {
-    Opening(Opening),
-    Open(Box<Stream>),
+pub(super) enum ResponseInFlight {
+    Opening(ConnectingResponse),
+    Open(Box<ModelStream>),
 }
 
 /// A request without a response yet.
-pub(super) struct Opening {
-    stream: Pending<'static, Result<Box<Stream>, ModelError>>,
+pub(super) struct ConnectingResponse {
+    stream: BoxFuture<'static, Result<Box<ModelStream>, ModelError>>,
     /// Retry delays reported while connecting. Unbounded, but limited by the few retries of a request.
     waits: mpsc::UnboundedReceiver<ModelEvent>,
 }
 
 /// An event of a request without a response yet.
-enum Opened {
+enum ConnectEvent {
     Waiting(ModelEvent),
-    Begun(Result<Box<Stream>, ModelError>),
+    Begun(Result<Box<ModelStream>, ModelError>),
 }
 
-impl Answering {
+impl ResponseInFlight {
     /// Prepares a request. It is sent on the first call of [`Answering::next`].
     pub fn new(agent: &Agent, conversation: Arc<Conversation>, offering: Arc<ToolOffer>) -> Self {
         let (model, effort) = (agent.model.clone(), agent.effort);
         let (sender, waits) = mpsc::unbounded_channel();
         let stream = Box::pin(async move {
             let tools = &offering.definitions;
-            let request = Request { conversation: &conversation, tools, tool_choice: ToolChoice::Auto, effort };
+            let request =
+                CompletionRequest { conversation: &conversation, tools, tool_choice: ToolChoice::Auto, effort };
             // The receiver may be gone.
             model.stream_telling(request, |wait| drop(sender.send(wait))).await.map(Box::new)
         });
-        Self::Opening(Opening { stream, waits })
+        Self::Opening(ConnectingResponse { stream, waits })
     }
 
     /// Returns the next item of the response. Cancel-safe.
@@ -48,8 +49,8 @@ impl Answering {
         loop {
             match self {
                 Self::Opening(opening) => match opening.next().await {
-                    Opened::Waiting(wait) => return Ok(wait),
-                    Opened::Begun(stream) => *self = Self::Open(stream?),
+                    ConnectEvent::Waiting(wait) => return Ok(wait),
+                    ConnectEvent::Begun(stream) => *self = Self::Open(stream?),
                 },
                 // After the last event or an error this method is not called again, so the end of the stream is an
                 // incomplete response.
@@ -59,12 +60,12 @@ impl Answering {
     }
 }
 
-impl Opening {
-    async fn next(&mut self) -> Opened {
+impl ConnectingResponse {
+    async fn next(&mut self) -> ConnectEvent {
         tokio::select! {
             biased;
-            Some(wait) = self.waits.recv() => Opened::Waiting(wait),
-            begun = &mut self.stream => Opened::Begun(begun),
+            Some(wait) = self.waits.recv() => ConnectEvent::Waiting(wait),
+            begun = &mut self.stream => ConnectEvent::Begun(begun),
         }
     }
 }

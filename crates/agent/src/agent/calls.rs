@@ -6,7 +6,7 @@ use std::sync::Arc;
 use tokio::sync::mpsc::WeakSender;
 use tokio::task::{Id, JoinError, JoinSet};
 use wharf_json::RawJson;
-use wharf_tools::{Call, Outcome, Progress, ProgressSink, RegistryCallError};
+use wharf_tools::{CallProgress, ProgressSink, RegistryCallError, ToolInvocation, ToolOutcome};
 
 use super::{Agent, RunBudget};
 use crate::run::{CallReport, RunEvent, report};
@@ -15,30 +15,30 @@ use crate::run::{CallReport, RunEvent, report};
 const LONGEST_MESSAGE: usize = 1000;
 
 /// A queued tool call.
-pub(super) struct Wanted {
+pub(super) struct QueuedCall {
     pub id: String,
     pub tool: String,
     pub arguments: RawJson,
 }
 
 /// Tool calls of one response. Dropping it cancels all of them.
-pub(super) struct Calls {
+pub(super) struct CallQueue {
     agent: Agent,
     /// Receives progress. Weak, because a tool may hold its sink for longer than the run.
     events: WeakSender<RunEvent>,
     team: Arc<RunBudget>,
     /// Bounded by the maximum length of a response.
-    waiting: VecDeque<Wanted>,
-    under_way: JoinSet<Result<Outcome, RegistryCallError>>,
+    waiting: VecDeque<QueuedCall>,
+    under_way: JoinSet<Result<ToolOutcome, RegistryCallError>>,
     ids: HashMap<Id, String>,
 }
 
-impl Calls {
+impl CallQueue {
     pub fn new(agent: Agent, events: WeakSender<RunEvent>, team: Arc<RunBudget>) -> Self {
         Self { agent, events, team, waiting: VecDeque::new(), under_way: JoinSet::new(), ids: HashMap::new() }
     }
 
-    pub fn add(&mut self, wanted: Wanted) {
+    pub fn add(&mut self, wanted: QueuedCall) {
         self.waiting.push_back(wanted);
         self.begin_next();
     }
@@ -51,7 +51,7 @@ impl Calls {
         let id = self.ids.remove(&task).unwrap_or_default();
         let outcome = match ended {
             Ok((_, result)) => result.unwrap_or_else(|failure| failure.to_outcome()),
-            Err(_) => Outcome::error("the tool broke down and gave no answer"),
+            Err(_) => ToolOutcome::error("the tool broke down and gave no answer"),
         };
         (id, report(&outcome))
     }
@@ -67,9 +67,9 @@ impl Calls {
 
     fn begin_next(&mut self) {
         while self.under_way.len() < self.agent.limits.calls_at_once.max(1)
-            && let Some(Wanted { id, tool, arguments }) = self.waiting.pop_front()
+            && let Some(QueuedCall { id, tool, arguments }) = self.waiting.pop_front()
         {
-            let mut call = Call::new(arguments, self.agent.caller.clone());
+            let mut call = ToolInvocation::new(arguments, self.agent.caller.clone());
             call.progress = Some(sink(&self.events, &id));
             let calling = carry_out(self.agent.clone(), tool, call);
             let task = self.under_way.spawn(self.team.clone().calling(calling));
@@ -78,7 +78,7 @@ impl Calls {
     }
 }
 
-async fn carry_out(agent: Agent, tool: String, call: Call) -> Result<Outcome, RegistryCallError> {
+async fn carry_out(agent: Agent, tool: String, call: ToolInvocation) -> Result<ToolOutcome, RegistryCallError> {
     agent.registry.call(&tool, call).await
 }
 
@@ -86,10 +86,10 @@ async fn carry_out(agent: Agent, tool: String, call: Call) -> Result<Outcome, Re
 /// tool waits for the observer.
 fn sink(events: &WeakSender<RunEvent>, id: &str) -> ProgressSink {
     let (events, id) = (events.clone(), id.to_owned());
-    Arc::new(move |progress: Progress| {
+    Arc::new(move |progress: CallProgress| {
         if let Some(events) = events.upgrade() {
             let message = progress.message.map(|text| text.chars().take(LONGEST_MESSAGE).collect());
-            let progress = Progress { message, ..progress };
+            let progress = CallProgress { message, ..progress };
             let _ = events.try_send(RunEvent::CallProgress { id: id.clone(), progress });
         }
     })

@@ -6,24 +6,24 @@ use std::sync::Arc;
 use tokio::sync::{Notify, mpsc};
 use tokio::time::Instant;
 
-use super::answering::Answering;
-use super::calls::{Calls, Wanted};
-use super::{Agent, RunBudget, Spent};
-use crate::conversation::{Block, Conversation};
+use super::answering::ResponseInFlight;
+use super::calls::{CallQueue, QueuedCall};
+use super::{Agent, ModelUsage, RunBudget};
+use crate::conversation::{Conversation, TurnBlock};
 use crate::offer::ToolOffer;
 use crate::provider::{ModelError, ModelEvent};
-use crate::run::{Effect, Event, Gathered, Machine, RunEvent};
+use crate::run::{RequestInputs, RunEffect, RunEvent, RunInput, RunMachine};
 
 /// Executes the decisions of a state machine.
-pub(super) struct Driver {
+pub(super) struct AgentDriver {
     agent: Agent,
     events: mpsc::Sender<RunEvent>,
     cancelled: Arc<Notify>,
     team: Arc<RunBudget>,
     /// The machine waits for [`Effect::Gather`] to complete.
     is_gathering: bool,
-    answering: Option<Answering>,
-    calls: Calls,
+    answering: Option<ResponseInFlight>,
+    calls: CallQueue,
     /// Start times of the pending calls.
     began: HashMap<String, Instant>,
     /// Tools currently offered to the model, with the registry version they were built from.
@@ -31,25 +31,25 @@ pub(super) struct Driver {
 }
 
 /// An event from one of the driver's sources.
-enum Happened {
+enum AgentDriverEvent {
     Cancelled,
     Gathered,
     Said(Result<ModelEvent, ModelError>),
-    CallEnded(Event),
+    CallEnded(RunInput),
 }
 
-impl Driver {
+impl AgentDriver {
     pub fn new(agent: Agent, events: mpsc::Sender<RunEvent>, cancelled: Arc<Notify>) -> Self {
         let team = RunBudget::new(agent.requests_left());
-        let calls = Calls::new(agent.clone(), events.downgrade(), team.clone());
+        let calls = CallQueue::new(agent.clone(), events.downgrade(), team.clone());
         let (answering, began, offering) = Default::default();
         Self { agent, events, cancelled, team, is_gathering: false, answering, calls, began, offering }
     }
 
     /// Runs to the end. Dropping the future closes the connection to the model and cancels all calls.
-    pub async fn run(mut self, conversation: Conversation, said: Vec<Block>) -> Conversation {
+    pub async fn run(mut self, conversation: Conversation, said: Vec<TurnBlock>) -> Conversation {
         let max_tokens = self.agent.model.provider().max_tokens;
-        let (mut machine, mut effects) = Machine::begin(conversation, said, self.agent.limits, max_tokens);
+        let (mut machine, mut effects) = RunMachine::begin(conversation, said, self.agent.limits, max_tokens);
         loop {
             for effect in effects {
                 self.perform(effect, &machine).await;
@@ -58,13 +58,13 @@ impl Driver {
                 return Arc::unwrap_or_clone(machine.into_conversation());
             }
             effects = match self.next().await {
-                Happened::Cancelled => machine.step(Event::Cancelled),
-                Happened::Gathered => {
+                AgentDriverEvent::Cancelled => machine.step(RunInput::Cancelled),
+                AgentDriverEvent::Gathered => {
                     let gathered = self.gather(&machine).await;
                     machine.step(gathered)
                 }
-                Happened::Said(said) => machine.step(self.heard(said)),
-                Happened::CallEnded(event) => {
+                AgentDriverEvent::Said(said) => machine.step(self.heard(said)),
+                AgentDriverEvent::CallEnded(event) => {
                     self.tell_delegated().await;
                     machine.step(event)
                 }
@@ -72,36 +72,36 @@ impl Driver {
         }
     }
 
-    async fn next(&mut self) -> Happened {
+    async fn next(&mut self) -> AgentDriverEvent {
         tokio::select! {
             biased;
-            () = self.cancelled.notified() => Happened::Cancelled,
-            () = std::future::ready(()), if self.is_gathering => Happened::Gathered,
-            said = next_said(&mut self.answering) => Happened::Said(said),
-            (id, report) = self.calls.next() => Happened::CallEnded(Event::CallEnded { id, report }),
+            () = self.cancelled.notified() => AgentDriverEvent::Cancelled,
+            () = std::future::ready(()), if self.is_gathering => AgentDriverEvent::Gathered,
+            said = next_said(&mut self.answering) => AgentDriverEvent::Said(said),
+            (id, report) = self.calls.next() => AgentDriverEvent::CallEnded(RunInput::CallEnded { id, report }),
         }
     }
 
-    async fn perform(&mut self, effect: Effect, machine: &Machine) {
+    async fn perform(&mut self, effect: RunEffect, machine: &RunMachine) {
         match effect {
-            Effect::Gather => self.is_gathering = true,
-            Effect::Ask => self.ask(machine).await,
-            Effect::HangUp => self.answering = None,
-            Effect::Call { id, tool, arguments } => self.calls.add(Wanted { id, tool, arguments }),
-            Effect::Withdraw => self.withdraw().await,
-            Effect::Tell(event) => self.tell(event).await,
+            RunEffect::Gather => self.is_gathering = true,
+            RunEffect::Ask => self.ask(machine).await,
+            RunEffect::HangUp => self.answering = None,
+            RunEffect::Call { id, tool, arguments } => self.calls.add(QueuedCall { id, tool, arguments }),
+            RunEffect::Withdraw => self.withdraw().await,
+            RunEffect::Tell(event) => self.tell(event).await,
         }
     }
 
     /// Takes a request from the budget and collects the notes and tools for it.
-    async fn gather(&mut self, machine: &Machine) -> Event {
+    async fn gather(&mut self, machine: &RunMachine) -> RunInput {
         self.is_gathering = false;
         if !self.team.take_request() {
-            return Event::OutOfRequests;
+            return RunInput::OutOfRequests;
         }
         let offering = self.offer().await;
         let notes = if machine.takes_notes() { self.agent.notes() } else { Vec::new() };
-        Event::Gathered(Gathered { notes, offering })
+        RunInput::Gathered(RequestInputs { notes, offering })
     }
 
     /// Returns the tools to offer. Rebuilds the offer only if the registry has changed, on a blocking thread, because
@@ -129,20 +129,20 @@ impl Driver {
         offering
     }
 
-    async fn ask(&mut self, machine: &Machine) {
+    async fn ask(&mut self, machine: &RunMachine) {
         let offering = match &self.offering {
             Some((_, offering)) => offering.clone(),
             None => self.offer().await,
         };
-        self.answering = Some(Answering::new(&self.agent, machine.conversation().clone(), offering));
+        self.answering = Some(ResponseInFlight::new(&self.agent, machine.conversation().clone(), offering));
     }
 
     /// Converts a stream item to an event. Drops the stream after its last item.
-    fn heard(&mut self, said: Result<ModelEvent, ModelError>) -> Event {
+    fn heard(&mut self, said: Result<ModelEvent, ModelError>) -> RunInput {
         if matches!(said, Err(_) | Ok(ModelEvent::Done { .. })) {
             self.answering = None;
         }
-        said.map_or_else(Event::Failed, Event::Model)
+        said.map_or_else(RunInput::Failed, RunInput::Model)
     }
 
     async fn withdraw(&mut self) {
@@ -151,7 +151,7 @@ impl Driver {
     }
 
     async fn tell_delegated(&mut self) {
-        if let Some(Spent { requests, input, output, cached }) = self.team.take_spent() {
+        if let Some(ModelUsage { requests, input, output, cached }) = self.team.take_spent() {
             self.tell(RunEvent::Delegated { requests, input, output, cached }).await;
         }
     }
@@ -180,7 +180,7 @@ impl Driver {
 }
 
 /// Returns the next item of the response stream. Waits forever if no request is in flight.
-async fn next_said(answering: &mut Option<Answering>) -> Result<ModelEvent, ModelError> {
+async fn next_said(answering: &mut Option<ResponseInFlight>) -> Result<ModelEvent, ModelError> {
     match answering {
         Some(answering) => answering.next().await,
         None => std::future::pending().await,

@@ -17,14 +17,14 @@ pub(crate) struct RunBudget {
     /// Remaining requests of the run and its sub-agents.
     left: Arc<AtomicU32>,
     /// Usage of the sub-agents that has not been reported yet.
-    spent: Mutex<Spent>,
+    spent: Mutex<ModelUsage>,
     /// Shutdown signal for the sub-agents. Each subscribed receiver is a running sub-agent.
     dismissed: watch::Sender<bool>,
 }
 
 /// Requests and tokens used.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub(crate) struct Spent {
+pub(crate) struct ModelUsage {
     pub requests: u32,
     pub input: u64,
     pub output: u64,
@@ -32,7 +32,7 @@ pub(crate) struct Spent {
 }
 
 /// Registration of a running sub-agent. The parent run waits until it is dropped.
-pub(crate) struct Member {
+pub(crate) struct SubAgentHandle {
     dismissed: watch::Receiver<bool>,
     is_told: bool,
 }
@@ -63,7 +63,7 @@ impl RunBudget {
     }
 
     /// Adds to the usage of the sub-agents.
-    pub fn spend(&self, more: Spent) {
+    pub fn spend(&self, more: ModelUsage) {
         let mut spent = self.spent.lock().unwrap_or_else(PoisonError::into_inner);
         spent.requests = spent.requests.saturating_add(more.requests);
         spent.input = spent.input.saturating_add(more.input);
@@ -72,14 +72,14 @@ impl RunBudget {
     }
 
     /// Returns the usage since the previous call, or `None` if there is none.
-    pub fn take_spent(&self) -> Option<Spent> {
+    pub fn take_spent(&self) -> Option<ModelUsage> {
         let spent = std::mem::take(&mut *self.spent.lock().unwrap_or_else(PoisonError::into_inner));
-        (spent != Spent::default()).then_some(spent)
+        (spent != ModelUsage::default()).then_some(spent)
     }
 
     /// Registers a sub-agent.
-    pub fn join(&self) -> Member {
-        Member { dismissed: self.dismissed.subscribe(), is_told: false }
+    pub fn join(&self) -> SubAgentHandle {
+        SubAgentHandle { dismissed: self.dismissed.subscribe(), is_told: false }
     }
 
     /// Signals all sub-agents to stop and waits until all of them have cancelled their calls and ended.
@@ -89,7 +89,7 @@ impl RunBudget {
     }
 }
 
-impl Member {
+impl SubAgentHandle {
     /// Waits for the shutdown signal, which is reported once. Cancel-safe.
     pub async fn dismissed(&mut self) {
         if self.is_told {

@@ -14,41 +14,43 @@ use wharf_json::RawJson;
 use wharf_net::{Net, NetOptions};
 use wharf_spec::Secret;
 use wharf_testkit::modeld::{Answer, Modeld, Say, Script};
-use wharf_tools::{AllowAllGate, Call, Description, Outcome, Pending, Progress, ProgressSink, Tool, ToolError};
+use wharf_tools::{
+    AllowAllGate, BoxFuture, CallProgress, ProgressSink, Tool, ToolDescription, ToolError, ToolInvocation, ToolOutcome,
+};
 
 use super::*;
-use crate::conversation::{ResultBlock, Turn};
-use crate::provider::{Format, Provider};
-use crate::run::Ending;
+use crate::conversation::{ConversationTurn, ResultBlock};
+use crate::provider::{ApiFormat, ModelProvider};
+use crate::run::RunEnding;
 use crate::whole::flaw;
 
-const FORMATS: [Format; 3] = [Format::Anthropic, Format::ChatCompletions, Format::Responses];
+const FORMATS: [ApiFormat; 3] = [ApiFormat::Anthropic, ApiFormat::ChatCompletions, ApiFormat::Responses];
 
-type Answered = Result<Outcome, ToolError>;
+type ToolCallResult = Result<ToolOutcome, ToolError>;
 
 /// A tool implemented by a closure.
-struct Closure<F> {
-    description: Arc<Description>,
+struct ClosureTool<F> {
+    description: Arc<ToolDescription>,
     act: F,
 }
 
-impl<F: Fn(Call) -> Pending<'static, Answered> + Send + Sync> Tool for Closure<F> {
-    fn description(&self) -> &Arc<Description> {
+impl<F: Fn(ToolInvocation) -> BoxFuture<'static, ToolCallResult> + Send + Sync> Tool for ClosureTool<F> {
+    fn description(&self) -> &Arc<ToolDescription> {
         &self.description
     }
 
-    fn call(&self, call: Call) -> Pending<'_, Answered> {
+    fn call(&self, call: ToolInvocation) -> BoxFuture<'_, ToolCallResult> {
         (self.act)(call)
     }
 }
 
 /// A scripted model API and a registry of tools.
-struct Stage {
+struct AgentFixture {
     modeld: Modeld,
     registry: Arc<Registry>,
 }
 
-impl Stage {
+impl AgentFixture {
     fn new(script: Script) -> Self {
         let registry = Arc::new(Registry::new(Arc::new(AllowAllGate)));
         Self { modeld: Modeld::start(script).unwrap(), registry }
@@ -58,42 +60,42 @@ impl Stage {
         Self::new(Script::of(turns))
     }
 
-    fn tool<T>(&self, name: &str, act: impl Fn(Call) -> T + Send + Sync + 'static)
+    fn tool<T>(&self, name: &str, act: impl Fn(ToolInvocation) -> T + Send + Sync + 'static)
     where
-        T: Future<Output = Answered> + Send + 'static,
+        T: Future<Output = ToolCallResult> + Send + 'static,
     {
         let schema = RawJson::known(r#"{"type":"object"}"#);
-        let description = Arc::new(Description::new(name, "A tool.", schema));
-        let act = move |call| -> Pending<'static, Answered> { Box::pin(act(call)) };
-        self.registry.register(Arc::new(Closure { description, act }));
+        let description = Arc::new(ToolDescription::new(name, "A tool.", schema));
+        let act = move |call| -> BoxFuture<'static, ToolCallResult> { Box::pin(act(call)) };
+        self.registry.register(Arc::new(ClosureTool { description, act }));
     }
 
     /// Registers a tool that returns its text argument.
     fn echo(&self) {
         self.tool("echo", async |call| {
             let arguments: Value = serde_json::from_str(call.arguments.get()).unwrap();
-            Ok(Outcome::text_of(arguments["text"].as_str().unwrap_or_default()))
+            Ok(ToolOutcome::text_of(arguments["text"].as_str().unwrap_or_default()))
         });
     }
 
-    async fn model(&self, format: Format) -> Model {
+    async fn model(&self, format: ApiFormat) -> Model {
         let base_url = Url::parse(&self.modeld.url()).unwrap();
         let (key, model) = (Some(Secret::new("k-1")), "small".to_owned());
-        let provider = Provider { format, base_url, key, model, max_tokens: 8192, headers: Vec::new() };
+        let provider = ModelProvider { format, base_url, key, model, max_tokens: 8192, headers: Vec::new() };
         Model::open(provider, Net::open(&NetOptions::default()).await.unwrap()).unwrap()
     }
 
-    async fn agent(&self, format: Format) -> Agent {
+    async fn agent(&self, format: ApiFormat) -> Agent {
         self.agent_within(format, AgentLimits::default()).await
     }
 
-    async fn agent_within(&self, format: Format, limits: AgentLimits) -> Agent {
+    async fn agent_within(&self, format: ApiFormat, limits: AgentLimits) -> Agent {
         Agent::new(self.model(format).await, self.registry.clone(), limits).with_effort(Some(ReasoningEffort::Low))
     }
 
     /// Runs to the end and returns the events and the conversation.
     async fn play(&self, agent: &Agent, conversation: Conversation, said: &str) -> (Vec<RunEvent>, Conversation) {
-        let mut run = agent.start(conversation, vec![Block::Text(said.into())]);
+        let mut run = agent.start(conversation, vec![TurnBlock::Text(said.into())]);
         let events = to_the_end(&mut run).await;
         let conversation = run.finish().await;
         assert_eq!(flaw(&conversation), None);
@@ -105,13 +107,13 @@ impl Stage {
         let refused = self.modeld.refusals().len();
         self.modeld.then(Answer::text("still here"));
         let (events, conversation) = self.play(agent, conversation, "go on").await;
-        assert_eq!(ending(&events), Some(&Ending::Done), "{:?}", self.modeld.refusals());
+        assert_eq!(ending(&events), Some(&RunEnding::Done), "{:?}", self.modeld.refusals());
         assert_eq!(self.modeld.refusals().len(), refused);
         assert_eq!(last_words(&conversation), "still here");
     }
 }
 
-async fn to_the_end(run: &mut Run) -> Vec<RunEvent> {
+async fn to_the_end(run: &mut AgentRun) -> Vec<RunEvent> {
     let mut events = Vec::new();
     while let Some(event) = run.next().await {
         events.push(event);
@@ -119,7 +121,7 @@ async fn to_the_end(run: &mut Run) -> Vec<RunEvent> {
     events
 }
 
-fn ending(events: &[RunEvent]) -> Option<&Ending> {
+fn ending(events: &[RunEvent]) -> Option<&RunEnding> {
     match events.last() {
         Some(RunEvent::Ended(ending)) => Some(ending),
         _ => None,
@@ -128,7 +130,7 @@ fn ending(events: &[RunEvent]) -> Option<&Ending> {
 
 fn last_words(conversation: &Conversation) -> &str {
     match conversation.turns.last().and_then(|turn| turn.blocks.last()) {
-        Some(Block::Text(text)) => text,
+        Some(TurnBlock::Text(text)) => text,
         _ => "",
     }
 }
@@ -136,8 +138,8 @@ fn last_words(conversation: &Conversation) -> &str {
 /// Returns the texts of the results in a conversation, in order. Errors begin with `!`.
 fn results(conversation: &Conversation) -> Vec<String> {
     let blocks = conversation.turns.iter().flat_map(|turn| &turn.blocks);
-    let text = |block: &Block| match block {
-        Block::ToolResult { content, is_error, .. } => match &content[0] {
+    let text = |block: &TurnBlock| match block {
+        TurnBlock::ToolResult { content, is_error, .. } => match &content[0] {
             ResultBlock::Text(text) => Some(format!("{}{text}", if *is_error { "!" } else { "" })),
             ResultBlock::Image { .. } => None,
         },
@@ -154,9 +156,9 @@ fn echoing(texts: &[&str]) -> Answer {
 
 /// A counter that tasks can wait on.
 #[derive(Clone)]
-struct Count(Arc<Semaphore>);
+struct WaitableCounter(Arc<Semaphore>);
 
-impl Count {
+impl WaitableCounter {
     fn new() -> Self {
         Self(Arc::new(Semaphore::new(0)))
     }
@@ -175,13 +177,13 @@ impl Count {
 }
 
 /// Increments a counter and reports progress when dropped.
-struct DropReporter(Count, Option<ProgressSink>);
+struct DropReporter(WaitableCounter, Option<ProgressSink>);
 
 impl Drop for DropReporter {
     fn drop(&mut self) {
         self.0.add();
         if let Some(sink) = &self.1 {
-            sink(Progress { done: 1.0, total: None, message: None });
+            sink(CallProgress { done: 1.0, total: None, message: None });
         }
     }
 }

@@ -4,7 +4,7 @@ use serde::Deserialize;
 use serde_json::json;
 use serde_json::value::RawValue;
 use wharf_json::{JsonLimits, RawJson};
-use wharf_tools::Outcome;
+use wharf_tools::ToolOutcome;
 
 use crate::provider::ModelToolDefinition;
 
@@ -24,8 +24,8 @@ pub(super) fn definition(name: &str, search: &str) -> ModelToolDefinition {
 
 /// Parses the tool name and its arguments, which are preserved byte for byte. Returns an error outcome for the model if
 /// they are malformed.
-pub(super) fn read(arguments: &RawJson) -> Result<(String, RawJson), Outcome> {
-    let wrong = |what: &str| Outcome::error(format!("{what}; call it with {{\"name\": …, \"arguments\": {{…}}}}"));
+pub(super) fn read(arguments: &RawJson) -> Result<(String, RawJson), ToolOutcome> {
+    let wrong = |what: &str| ToolOutcome::error(format!("{what}; call it with {{\"name\": …, \"arguments\": {{…}}}}"));
     let wanted: DeferredCallArguments<'_> =
         arguments.decode(&JsonLimits::default()).map_err(|error| wrong(&error.to_string()))?;
     match wanted.arguments.map(|given| arguments.part(given)) {

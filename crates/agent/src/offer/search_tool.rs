@@ -8,7 +8,7 @@ use serde::Deserialize;
 use serde_json::{Number, json};
 use wharf_json::{JsonLimits, RawJson};
 use wharf_spec::Shown;
-use wharf_tools::{Description, Outcome};
+use wharf_tools::{ToolDescription, ToolOutcome};
 
 use crate::provider::ModelToolDefinition;
 use crate::search::{SearchHit, SearchableTool, ToolIndex, arguments};
@@ -30,13 +30,13 @@ const LONGEST_ARGUMENT: usize = 60;
 /// A search tool over the deferred tools. Its description lists their providers.
 pub(super) struct SearchTool {
     definition: ModelToolDefinition,
-    tools: Vec<Arc<Description>>,
+    tools: Vec<Arc<ToolDescription>>,
     index: ToolIndex,
 }
 
 impl SearchTool {
     /// Creates a search over these tools, which the model then calls through the tool named `call`.
-    pub(super) fn new(name: String, call: &str, tools: Vec<Arc<Description>>) -> Self {
+    pub(super) fn new(name: String, call: &str, tools: Vec<Arc<ToolDescription>>) -> Self {
         let schema = json!({
             "type": "object",
             "properties": {
@@ -70,14 +70,14 @@ impl SearchTool {
     }
 
     /// Runs a search and returns the hits, best first.
-    pub(super) fn answer(&self, arguments: &RawJson) -> Outcome {
-        let said: Said = match arguments.decode(&JsonLimits::default()) {
+    pub(super) fn answer(&self, arguments: &RawJson) -> ToolOutcome {
+        let said: SearchArguments = match arguments.decode(&JsonLimits::default()) {
             Ok(said) => said,
-            Err(error) => return Outcome::error(format!("{error}; search with {{\"query\": …}}")),
+            Err(error) => return ToolOutcome::error(format!("{error}; search with {{\"query\": …}}")),
         };
         match self.index.search(&said.query, said.most()) {
-            hits if hits.is_empty() => Outcome::text_of(self.nothing()),
-            hits => Outcome::text_of(self.found(&hits)),
+            hits if hits.is_empty() => ToolOutcome::text_of(self.nothing()),
+            hits => ToolOutcome::text_of(self.found(&hits)),
         }
     }
 
@@ -110,20 +110,20 @@ impl SearchTool {
 
 /// Arguments of a search.
 #[derive(Deserialize)]
-struct Said {
+struct SearchArguments {
     query: String,
     #[serde(default)]
     limit: Option<Number>,
 }
 
-impl Said {
+impl SearchArguments {
     fn most(&self) -> usize {
         let limit = self.limit.as_ref().and_then(Number::as_u64).and_then(|limit| usize::try_from(limit).ok());
         limit.unwrap_or(USUAL_HITS).clamp(1, MOST_HITS)
     }
 }
 
-fn index(tools: &[Arc<Description>]) -> ToolIndex {
+fn index(tools: &[Arc<ToolDescription>]) -> ToolIndex {
     let arguments: Vec<Vec<(String, String)>> = tools.iter().map(|tool| arguments(&tool.schema)).collect();
     let arguments: Vec<Vec<(&str, &str)>> =
         arguments.iter().map(|list| list.iter().map(|(name, said)| (&**name, &**said)).collect()).collect();
@@ -139,7 +139,7 @@ fn index(tools: &[Arc<Description>]) -> ToolIndex {
 }
 
 /// Lists the providers in order with their number of tools, within the size limit.
-fn by_provider(tools: &[Arc<Description>]) -> String {
+fn by_provider(tools: &[Arc<ToolDescription>]) -> String {
     let mut counts: BTreeMap<&str, usize> = BTreeMap::new();
     for tool in tools {
         *counts.entry(tool.provider()).or_default() += 1;
@@ -163,13 +163,13 @@ fn by_provider(tools: &[Arc<Description>]) -> String {
 }
 
 /// Lists the argument names of a tool with no space left for its schema.
-fn without_schema(tool: &Description) -> String {
+fn without_schema(tool: &ToolDescription) -> String {
     format!("arguments: {} (no room for the schema here; search for this name alone)\n", argument_names(tool))
 }
 
 /// Shows the argument names and the beginning of a schema that exceeds the limit by itself. States that the rest is not
 /// available, so that the model does not search for it.
-fn cut_schema(tool: &Description, schema: &str) -> String {
+fn cut_schema(tool: &ToolDescription, schema: &str) -> String {
     let (names, kept) = (argument_names(tool), &schema[..schema.floor_char_boundary(MOST_SCHEMAS)]);
     let whole = schema.len();
     format!(
@@ -177,7 +177,7 @@ fn cut_schema(tool: &Description, schema: &str) -> String {
     )
 }
 
-fn argument_names(tool: &Description) -> String {
+fn argument_names(tool: &ToolDescription) -> String {
     let named = arguments(&tool.schema);
     let named = named.iter().take(MOST_ARGUMENTS).map(|(name, _)| Shown::line(name, LONGEST_ARGUMENT).to_string());
     named.collect::<Vec<_>>().join(", ")

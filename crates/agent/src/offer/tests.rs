@@ -1,30 +1,30 @@
 use std::sync::Arc;
 
 use serde_json::{Value, json};
-use wharf_tools::{AllowAllGate, Call, Fingerprint, Origin, Pending, Registry, Tool, ToolError};
+use wharf_tools::{AllowAllGate, BoxFuture, Fingerprint, Registry, Tool, ToolError, ToolInvocation, ToolOrigin};
 
 use super::*;
-use crate::provider::WithheldReason;
+use crate::provider::UnencodableReason;
 
 /// A tool that is never called.
-struct Idle(Arc<Description>);
+struct UncalledTool(Arc<ToolDescription>);
 
-impl Tool for Idle {
-    fn description(&self) -> &Arc<Description> {
+impl Tool for UncalledTool {
+    fn description(&self) -> &Arc<ToolDescription> {
         &self.0
     }
 
-    fn call(&self, _: Call) -> Pending<'_, Result<Outcome, ToolError>> {
-        Box::pin(std::future::ready(Ok(Outcome::default())))
+    fn call(&self, _: ToolInvocation) -> BoxFuture<'_, Result<ToolOutcome, ToolError>> {
+        Box::pin(std::future::ready(Ok(ToolOutcome::default())))
     }
 }
 
 fn tool(provider: &str, name: &str, text: &str, schema: &Value) -> Arc<dyn Tool> {
     let full = if provider.is_empty() { name.to_owned() } else { format!("mcp__{provider}__{name}") };
-    let mut description = Description::new(full, text, RawJson::known(schema.to_string()));
-    let origin = Origin { provider: provider.into(), name: name.into(), fingerprint: Fingerprint([0; 32]) };
+    let mut description = ToolDescription::new(full, text, RawJson::known(schema.to_string()));
+    let origin = ToolOrigin { provider: provider.into(), name: name.into(), fingerprint: Fingerprint([0; 32]) };
     description.origin = (!provider.is_empty()).then_some(origin);
-    Arc::new(Idle(Arc::new(description)))
+    Arc::new(UncalledTool(Arc::new(description)))
 }
 
 fn snapshot(tools: impl IntoIterator<Item = Arc<dyn Tool>>) -> Arc<RegistrySnapshot> {
@@ -35,7 +35,7 @@ fn snapshot(tools: impl IntoIterator<Item = Arc<dyn Tool>>) -> Arc<RegistrySnaps
 
 /// Returns the offer for a model with this token limit for definitions.
 fn offered(tools: impl IntoIterator<Item = Arc<dyn Tool>>, most_tokens: u64) -> ToolOffer {
-    ToolOffer::of(&snapshot(tools), Format::Anthropic, most_tokens, |_| true)
+    ToolOffer::of(&snapshot(tools), ApiFormat::Anthropic, most_tokens, |_| true)
 }
 
 fn names(offering: &ToolOffer) -> Vec<&str> {
@@ -43,18 +43,18 @@ fn names(offering: &ToolOffer) -> Vec<&str> {
 }
 
 #[track_caller]
-fn answer(offering: &ToolOffer, name: &str, arguments: &Value) -> Outcome {
+fn answer(offering: &ToolOffer, name: &str, arguments: &Value) -> ToolOutcome {
     match offering.meaning(name, &RawJson::known(arguments.to_string())) {
-        Meaning::Answer(outcome) => outcome,
-        Meaning::Call { tool, .. } => panic!("calls {tool}"),
+        ResolvedCall::Answer(outcome) => outcome,
+        ResolvedCall::Call { tool, .. } => panic!("calls {tool}"),
     }
 }
 
 /// Returns the called tool and its arguments, or the outcome text as an error.
 fn called(offering: &ToolOffer, name: &str, arguments: &str) -> Result<(String, String), String> {
     match offering.meaning(name, &RawJson::known(arguments.to_owned())) {
-        Meaning::Call { tool, arguments } => Ok((tool, arguments.get().to_owned())),
-        Meaning::Answer(outcome) => {
+        ResolvedCall::Call { tool, arguments } => Ok((tool, arguments.get().to_owned())),
+        ResolvedCall::Answer(outcome) => {
             assert!(outcome.is_error, "{outcome:?}");
             Err(outcome.text())
         }
@@ -119,14 +119,14 @@ fn five_hundred_tools_take_a_twentieth_of_the_context_and_each_can_be_found_and_
     let own = ["Agent", "ListMcpResources"].map(|name| tool("", name, "Does it.", &json!({ "type": "object" })));
     let snapshot = snapshot(many().into_iter().chain(own));
     let of = |format, most_tokens| ToolOffer::of(&snapshot, format, most_tokens, |_| true);
-    for format in [Format::Anthropic, Format::ChatCompletions, Format::Responses] {
+    for format in [ApiFormat::Anthropic, ApiFormat::ChatCompletions, ApiFormat::Responses] {
         let offering = of(format, 10_000);
         assert_eq!(names(&offering), ["Agent", "ListMcpResources", "SearchTools", "CallTool"]);
         let bytes = offering.definitions.size();
         assert!(offering.definitions.withheld.is_empty() && bytes <= OWN_BYTES, "{bytes}");
         assert!(of(format, u64::MAX).tokens() > 50_000);
     }
-    let offering = of(Format::Anthropic, 10_000);
+    let offering = of(ApiFormat::Anthropic, 10_000);
     for tool in snapshot.iter().map(|tool| tool.description()).filter(|tool| tool.origin.is_some()) {
         let found = answer(&offering, "SearchTools", &json!({ "query": &*tool.name, "limit": 1 })).text();
         assert!(found.contains(&format!("\n{}: ", tool.name)) && found.contains(tool.schema.get()), "{found}");
@@ -138,7 +138,7 @@ fn five_hundred_tools_take_a_twentieth_of_the_context_and_each_can_be_found_and_
 #[test]
 fn few_tools_are_all_offered() {
     let tools = ["b", "a", "SearchTools"].map(|name| tool("", name, "Does it.", &json!({ "type": "object" })));
-    let offering = ToolOffer::of(&snapshot(tools), Format::Anthropic, 100, |name| name != "b");
+    let offering = ToolOffer::of(&snapshot(tools), ApiFormat::Anthropic, 100, |name| name != "b");
     assert_eq!(names(&offering), ["SearchTools", "a"]);
     assert_eq!(called(&offering, "a", "{}"), Ok(("a".to_owned(), "{}".to_owned())));
     assert_eq!(called(&offering, "SearchTools", "{}"), Ok(("SearchTools".to_owned(), "{}".to_owned())));
@@ -167,7 +167,7 @@ fn a_name_that_is_taken_is_left_to_whoever_has_it() {
 #[test]
 fn a_call_says_its_tool_and_passes_its_arguments_as_they_are() {
     let offering =
-        ToolOffer::of(&snapshot(many()), Format::Anthropic, 10_000, |name| !name.ends_with("delete_invoice"));
+        ToolOffer::of(&snapshot(many()), ApiFormat::Anthropic, 10_000, |name| !name.ends_with("delete_invoice"));
     let name = "mcp__service0__create_invoice";
     let odd = r#"{ "b":1.50, "a":12345678901234567890123 }"#;
     for (call, expected) in [
@@ -260,11 +260,11 @@ fn what_cannot_be_defined_is_withheld_unless_it_can_be_found() {
         })
     };
     let all = offered(tools(), 10_000);
-    let withheld: Vec<(&str, &WithheldReason)> =
+    let withheld: Vec<(&str, &UnencodableReason)> =
         all.definitions.withheld.iter().map(|tool| (&*tool.name, &tool.reason)).collect();
     assert_eq!(
         (names(&all), withheld),
-        (vec!["mcp__docs__good"], vec![("mcp__docs__bad", &WithheldReason::NotObject)])
+        (vec!["mcp__docs__good"], vec![("mcp__docs__bad", &UnencodableReason::NotObject)])
     );
     let found = offered(tools(), 0);
     assert!(found.definitions.withheld.is_empty());

@@ -13,22 +13,22 @@ use wharf_json::{JsonLimits, RawJson, members};
 use wharf_spec::Shown;
 
 use super::arguments;
-use super::event::{Counted, ModelEvent, ResponseDecoder, Stop, Trouble, carried, read};
+use super::event::{ModelEvent, ResponseDecoder, ResponseFailure, StopReason, TokenUsage, carried, read};
 use super::said::UnredactedError;
-use crate::conversation::Block;
+use crate::conversation::TurnBlock;
 
 pub(super) use body::body;
 
 /// Decodes the events of one response.
-pub(super) struct Decoder {
+pub(super) struct AnthropicDecoder {
     source: String,
-    drafts: BTreeMap<usize, Draft>,
-    usage: Usage,
+    drafts: BTreeMap<usize, BlockDraft>,
+    usage: AnthropicUsage,
     stop: Option<String>,
 }
 
 /// An incomplete block.
-enum Draft {
+enum BlockDraft {
     Text(String),
     Thinking { text: String, signature: Option<String> },
     Call { id: String, name: String, given: String, written: String },
@@ -36,18 +36,18 @@ enum Draft {
 }
 
 #[derive(Deserialize)]
-struct Kind {
+struct AnthropicEventType {
     r#type: String,
 }
 
 #[derive(Deserialize)]
-struct Started {
-    message: Message,
+struct MessageStart {
+    message: StartedMessage,
 }
 
 #[derive(Deserialize)]
-struct Message {
-    usage: Option<Usage>,
+struct StartedMessage {
+    usage: Option<AnthropicUsage>,
 }
 
 #[derive(Deserialize)]
@@ -60,7 +60,7 @@ struct BlockStart<'a> {
 /// Members of a starting block. llama.cpp omits `input`.
 #[derive(Default, Deserialize)]
 #[serde(default)]
-struct Beginning<'a> {
+struct StartingBlock<'a> {
     r#type: String,
     text: String,
     thinking: String,
@@ -84,23 +84,23 @@ struct BlockStop {
 
 #[derive(Deserialize)]
 struct MessageDelta {
-    delta: Stopped,
-    usage: Option<Usage>,
+    delta: StopDelta,
+    usage: Option<AnthropicUsage>,
 }
 
 #[derive(Deserialize)]
-struct Stopped {
+struct StopDelta {
     stop_reason: Option<String>,
 }
 
 #[derive(Deserialize)]
-struct Failed {
+struct ErrorEvent {
     error: Value,
 }
 
 #[derive(Debug, Clone, Copy, Default, Deserialize)]
 #[serde(default)]
-struct Usage {
+struct AnthropicUsage {
     input_tokens: Option<u64>,
     cache_read_input_tokens: Option<u64>,
     cache_creation_input_tokens: Option<u64>,
@@ -116,13 +116,13 @@ struct ThinkingBlock<'a> {
     signature: Option<&'a str>,
 }
 
-impl Decoder {
+impl AnthropicDecoder {
     /// Creates a decoder for one response from this source.
     pub fn new(source: String) -> Self {
-        Self { source, drafts: BTreeMap::new(), usage: Usage::default(), stop: None }
+        Self { source, drafts: BTreeMap::new(), usage: AnthropicUsage::default(), stop: None }
     }
 
-    fn begin(&mut self, data: &[u8]) -> Result<Vec<ModelEvent>, Trouble> {
+    fn begin(&mut self, data: &[u8]) -> Result<Vec<ModelEvent>, ResponseFailure> {
         let BlockStart { index, content_block } = read(data)?;
         let (draft, event) = begun(index, content_block)?;
         self.drafts.insert(index, draft);
@@ -132,23 +132,23 @@ impl Decoder {
     fn extend(&mut self, BlockDelta { index, delta }: BlockDelta) -> Option<ModelEvent> {
         let text = |member: &str| delta.get(member).and_then(Value::as_str);
         match (self.drafts.get_mut(&index)?, text("type")?) {
-            (Draft::Text(all), "text_delta") => {
+            (BlockDraft::Text(all), "text_delta") => {
                 all.push_str(text("text")?);
                 Some(ModelEvent::TextDelta(text("text")?.to_owned()))
             }
-            (Draft::Thinking { text: all, .. }, "thinking_delta") => {
+            (BlockDraft::Thinking { text: all, .. }, "thinking_delta") => {
                 all.push_str(text("thinking")?);
                 Some(ModelEvent::ThinkingDelta(text("thinking")?.to_owned()))
             }
-            (Draft::Thinking { signature, .. }, "signature_delta") => {
+            (BlockDraft::Thinking { signature, .. }, "signature_delta") => {
                 signature.get_or_insert_default().push_str(text("signature")?);
                 None
             }
-            (Draft::Call { written, .. }, "input_json_delta") => {
+            (BlockDraft::Call { written, .. }, "input_json_delta") => {
                 written.push_str(text("partial_json")?);
                 Some(ModelEvent::ToolCallDelta { index, json: text("partial_json")?.to_owned() })
             }
-            (Draft::Carried { written, .. }, "input_json_delta") => {
+            (BlockDraft::Carried { written, .. }, "input_json_delta") => {
                 written.push_str(text("partial_json")?);
                 None
             }
@@ -156,21 +156,21 @@ impl Decoder {
         }
     }
 
-    fn finish(&self, draft: Draft) -> Option<ModelEvent> {
+    fn finish(&self, draft: BlockDraft) -> Option<ModelEvent> {
         let provider = self.source.clone();
         let block = match draft {
-            Draft::Text(text) if text.is_empty() => return None,
-            Draft::Text(text) => Block::Text(text),
-            Draft::Thinking { text, signature } => {
+            BlockDraft::Text(text) if text.is_empty() => return None,
+            BlockDraft::Text(text) => TurnBlock::Text(text),
+            BlockDraft::Thinking { text, signature } => {
                 let thought = ThinkingBlock { r#type: "thinking", thinking: &text, signature: signature.as_deref() };
-                Block::Thinking { provider, raw: RawJson::of(&thought).ok()? }
+                TurnBlock::Thinking { provider, raw: RawJson::of(&thought).ok()? }
             }
-            Draft::Call { id, name, given, written } => {
+            BlockDraft::Call { id, name, given, written } => {
                 arguments::call(id, name, if written.is_empty() { &given } else { &written })
             }
-            Draft::Carried { raw, is_thinking: true, .. } => Block::Thinking { provider, raw },
-            Draft::Carried { raw, written, .. } => {
-                Block::Unknown { provider, raw: with_input(&raw, &written).unwrap_or(raw) }
+            BlockDraft::Carried { raw, is_thinking: true, .. } => TurnBlock::Thinking { provider, raw },
+            BlockDraft::Carried { raw, written, .. } => {
+                TurnBlock::Unknown { provider, raw: with_input(&raw, &written).unwrap_or(raw) }
             }
         };
         Some(ModelEvent::BlockDone(block))
@@ -186,11 +186,11 @@ impl Decoder {
     }
 }
 
-impl ResponseDecoder for Decoder {
-    fn event(&mut self, data: &Bytes) -> Result<Vec<ModelEvent>, Trouble> {
-        let Kind { r#type: kind } = read(data)?;
+impl ResponseDecoder for AnthropicDecoder {
+    fn event(&mut self, data: &Bytes) -> Result<Vec<ModelEvent>, ResponseFailure> {
+        let AnthropicEventType { r#type: kind } = read(data)?;
         match kind.as_str() {
-            "message_start" => self.usage.update(read::<Started>(data)?.message.usage),
+            "message_start" => self.usage.update(read::<MessageStart>(data)?.message.usage),
             "content_block_start" => return self.begin(data),
             "content_block_delta" => return Ok(self.extend(read(data)?).into_iter().collect()),
             "content_block_stop" => {
@@ -203,7 +203,7 @@ impl ResponseDecoder for Decoder {
                 self.stop = delta.stop_reason.or(self.stop.take());
             }
             "message_stop" => return Ok(self.end()),
-            "error" => return Err(Trouble::Failed(UnredactedError::of(&read::<Failed>(data)?.error))),
+            "error" => return Err(ResponseFailure::Failed(UnredactedError::of(&read::<ErrorEvent>(data)?.error))),
             // Ignores pings and unknown events.
             _ => {}
         }
@@ -212,26 +212,26 @@ impl ResponseDecoder for Decoder {
 }
 
 /// Creates the draft of a starting block, and the event for its initial content.
-fn begun(index: usize, block: &RawValue) -> Result<(Draft, Option<ModelEvent>), Trouble> {
-    let Kind { r#type: kind } = read(block.get().as_bytes())?;
+fn begun(index: usize, block: &RawValue) -> Result<(BlockDraft, Option<ModelEvent>), ResponseFailure> {
+    let AnthropicEventType { r#type: kind } = read(block.get().as_bytes())?;
     if !matches!(kind.as_str(), "text" | "thinking" | "tool_use") {
         let is_thinking = kind == "redacted_thinking";
-        return Ok((Draft::Carried { raw: carried(block)?, is_thinking, written: String::new() }, None));
+        return Ok((BlockDraft::Carried { raw: carried(block)?, is_thinking, written: String::new() }, None));
     }
-    let start: Beginning<'_> = read(block.get().as_bytes())?;
+    let start: StartingBlock<'_> = read(block.get().as_bytes())?;
     Ok(match start.r#type.as_str() {
         "text" => {
             let told = Some(start.text.clone()).filter(|text| !text.is_empty());
-            (Draft::Text(start.text), told.map(ModelEvent::TextDelta))
+            (BlockDraft::Text(start.text), told.map(ModelEvent::TextDelta))
         }
         "thinking" => {
             let signature = start.signature.filter(|signature| !signature.is_empty());
-            (Draft::Thinking { text: start.thinking, signature }, None)
+            (BlockDraft::Thinking { text: start.thinking, signature }, None)
         }
         _ => {
             let event = ModelEvent::ToolCallBegun { index, id: start.id.clone(), name: start.name.clone() };
             let given = start.input.map(|input| input.get().to_owned()).unwrap_or_default();
-            (Draft::Call { id: start.id, name: start.name, given, written: String::new() }, Some(event))
+            (BlockDraft::Call { id: start.id, name: start.name, given, written: String::new() }, Some(event))
         }
     })
 }
@@ -246,18 +246,18 @@ fn with_input(raw: &RawJson, written: &str) -> Option<RawJson> {
     RawJson::parse(format!("{{{}}}", all.join(","))).ok()
 }
 
-fn stop(reason: Option<&str>) -> Stop {
+fn stop(reason: Option<&str>) -> StopReason {
     match reason {
-        None | Some("end_turn" | "stop_sequence") => Stop::EndTurn,
-        Some("tool_use") => Stop::ToolCalls,
-        Some("max_tokens" | "model_context_window_exceeded") => Stop::MaxTokens,
-        Some("refusal") => Stop::Refused,
-        Some("pause_turn") => Stop::Paused,
-        Some(other) => Stop::Other(Shown::line(other, 80).to_string()),
+        None | Some("end_turn" | "stop_sequence") => StopReason::EndTurn,
+        Some("tool_use") => StopReason::ToolCalls,
+        Some("max_tokens" | "model_context_window_exceeded") => StopReason::MaxTokens,
+        Some("refusal") => StopReason::Refused,
+        Some("pause_turn") => StopReason::Paused,
+        Some(other) => StopReason::Other(Shown::line(other, 80).to_string()),
     }
 }
 
-impl Usage {
+impl AnthropicUsage {
     /// Merges later usage values, which are cumulative.
     fn update(&mut self, later: Option<Self>) {
         let later = later.unwrap_or_default();
@@ -268,11 +268,11 @@ impl Usage {
     }
 
     /// Sums the three input counts: the API does not include the two cache counts in `input_tokens`.
-    fn counted(self) -> Counted {
+    fn counted(self) -> TokenUsage {
         let cached = self.cache_read_input_tokens.unwrap_or(0);
         let parts = [self.input_tokens.unwrap_or(0), cached, self.cache_creation_input_tokens.unwrap_or(0)];
         let input = parts.into_iter().fold(0, u64::saturating_add);
-        Counted { input, output: self.output_tokens.unwrap_or(0), cached }
+        TokenUsage { input, output: self.output_tokens.unwrap_or(0), cached }
     }
 }
 

@@ -2,18 +2,18 @@
 
 use wharf_json::{JsonLimits, RawJson};
 
-use crate::conversation::Block;
+use crate::conversation::TurnBlock;
 
 /// Maximum bytes stored of malformed arguments.
 const LONGEST: usize = 2048;
 
 /// Creates a call block with the arguments in this text. An empty text means no arguments.
-pub(super) fn call(id: String, name: String, text: &str) -> Block {
+pub(super) fn call(id: String, name: String, text: &str) -> TurnBlock {
     let (arguments, malformed) = match object(text) {
         Some(arguments) => (arguments, None),
         None => (RawJson::empty_object(), Some(text[..text.floor_char_boundary(LONGEST)].to_owned())),
     };
-    Block::ToolCall { id, name, arguments, malformed }
+    TurnBlock::ToolCall { id, name, arguments, malformed }
 }
 
 fn object(text: &str) -> Option<RawJson> {
@@ -41,10 +41,10 @@ mod tests {
             ("\"text\"", "{}", true),
             (&deep, "{}", true),
         ] {
-            let Block::ToolCall { arguments, malformed, .. } = call("1".into(), "t".into(), text) else { panic!() };
+            let TurnBlock::ToolCall { arguments, malformed, .. } = call("1".into(), "t".into(), text) else { panic!() };
             assert_eq!((arguments.get(), malformed.is_some()), (expected, is_malformed), "{text}");
         }
-        let Block::ToolCall { malformed, .. } = call("1".into(), "t".into(), &"ü".repeat(5000)) else { panic!() };
+        let TurnBlock::ToolCall { malformed, .. } = call("1".into(), "t".into(), &"ü".repeat(5000)) else { panic!() };
         assert_eq!(malformed.unwrap().len(), LONGEST);
     }
 }

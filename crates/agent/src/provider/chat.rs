@@ -11,23 +11,23 @@ use wharf_json::RawJson;
 use wharf_spec::Shown;
 
 use super::arguments;
-use super::event::{Counted, ModelEvent, ResponseDecoder, Stop, Trouble, read};
+use super::event::{ModelEvent, ResponseDecoder, ResponseFailure, StopReason, TokenUsage, read};
 use super::said::UnredactedError;
-use crate::conversation::Block;
+use crate::conversation::TurnBlock;
 
 pub(super) use body::body;
 
 /// Decodes the events of one response. The format separates reasoning, text and calls, but does not mark the end of a
 /// block. All blocks are emitted at the end of the response, in this order.
-pub(super) struct Decoder {
+pub(super) struct ChatDecoder {
     source: String,
     /// Id of the response, used for calls without an id.
     answer: String,
     thought: Option<ReasoningDraft>,
     text: String,
-    calls: BTreeMap<usize, Call>,
-    counted: Option<Counted>,
-    stop: Option<Stop>,
+    calls: BTreeMap<usize, CallDraft>,
+    counted: Option<TokenUsage>,
+    stop: Option<StopReason>,
     is_over: bool,
 }
 
@@ -39,7 +39,7 @@ struct ReasoningDraft {
 
 /// An incomplete call.
 #[derive(Default)]
-struct Call {
+struct CallDraft {
     id: String,
     name: String,
     written: String,
@@ -49,22 +49,22 @@ struct Call {
 struct ChatChunk {
     id: Option<String>,
     #[serde(default)]
-    choices: Vec<Choice>,
-    usage: Option<Usage>,
+    choices: Vec<ChunkChoice>,
+    usage: Option<ChatUsage>,
     error: Option<Value>,
 }
 
 #[derive(Deserialize)]
-struct Choice {
+struct ChunkChoice {
     #[serde(default)]
     index: usize,
     #[serde(default)]
-    delta: Option<Delta>,
+    delta: Option<ChoiceDelta>,
     finish_reason: Option<String>,
 }
 
 #[derive(Deserialize)]
-struct Delta {
+struct ChoiceDelta {
     content: Option<String>,
     refusal: Option<String>,
     reasoning_content: Option<String>,
@@ -86,7 +86,7 @@ struct FunctionDelta {
 }
 
 #[derive(Deserialize)]
-struct Usage {
+struct ChatUsage {
     prompt_tokens: Option<u64>,
     completion_tokens: Option<u64>,
     prompt_tokens_details: Option<PromptDetails>,
@@ -97,7 +97,7 @@ struct PromptDetails {
     cached_tokens: Option<u64>,
 }
 
-impl Decoder {
+impl ChatDecoder {
     /// Creates a decoder for one response from this source.
     pub fn new(source: String) -> Self {
         Self {
@@ -116,7 +116,7 @@ impl Decoder {
         if let Some(id) = chunk.id.filter(|_| self.answer.is_empty()) {
             self.answer = id;
         }
-        self.counted = chunk.usage.as_ref().map(Usage::counted).or(self.counted);
+        self.counted = chunk.usage.as_ref().map(ChatUsage::counted).or(self.counted);
         let mut events = Vec::new();
         for choice in chunk.choices.into_iter().filter(|choice| choice.index == 0) {
             if let Some(delta) = choice.delta {
@@ -130,12 +130,12 @@ impl Decoder {
         events
     }
 
-    fn delta(&mut self, delta: Delta, events: &mut Vec<ModelEvent>) {
+    fn delta(&mut self, delta: ChoiceDelta, events: &mut Vec<ModelEvent>) {
         for (member, text) in [("reasoning_content", delta.reasoning_content), ("reasoning", delta.reasoning)] {
             events.extend(text.and_then(|text| self.think(member, text)));
         }
         if delta.refusal.as_ref().is_some_and(|text| !text.is_empty()) {
-            self.stop = Some(Stop::Refused);
+            self.stop = Some(StopReason::Refused);
         }
         for text in [delta.content, delta.refusal].into_iter().flatten().filter(|text| !text.is_empty()) {
             self.text.push_str(&text);
@@ -198,31 +198,31 @@ impl Decoder {
         let calls = std::mem::take(&mut self.calls);
         let stop = match self.stop.take() {
             // Ollama also reports `stop` for responses with calls.
-            None | Some(Stop::EndTurn) if !calls.is_empty() => Stop::ToolCalls,
-            stop => stop.unwrap_or(Stop::EndTurn),
+            None | Some(StopReason::EndTurn) if !calls.is_empty() => StopReason::ToolCalls,
+            stop => stop.unwrap_or(StopReason::EndTurn),
         };
         let thought = self.thought.take().and_then(|thought| self.carried(&thought));
-        let text = Some(std::mem::take(&mut self.text)).filter(|text| !text.is_empty()).map(Block::Text);
-        let calls = calls.into_values().map(|Call { id, name, written }| arguments::call(id, name, &written));
+        let text = Some(std::mem::take(&mut self.text)).filter(|text| !text.is_empty()).map(TurnBlock::Text);
+        let calls = calls.into_values().map(|CallDraft { id, name, written }| arguments::call(id, name, &written));
         let blocks = thought.into_iter().chain(text).chain(calls).map(ModelEvent::BlockDone);
-        let usage = self.counted.map(Counted::event);
+        let usage = self.counted.map(TokenUsage::event);
         blocks.chain(usage).chain([ModelEvent::Done { stop }]).collect()
     }
 
-    fn carried(&self, thought: &ReasoningDraft) -> Option<Block> {
+    fn carried(&self, thought: &ReasoningDraft) -> Option<TurnBlock> {
         let raw = RawJson::of(&json!({ thought.member: thought.text })).ok()?;
-        Some(Block::Thinking { provider: self.source.clone(), raw })
+        Some(TurnBlock::Thinking { provider: self.source.clone(), raw })
     }
 }
 
-impl ResponseDecoder for Decoder {
-    fn event(&mut self, data: &Bytes) -> Result<Vec<ModelEvent>, Trouble> {
+impl ResponseDecoder for ChatDecoder {
+    fn event(&mut self, data: &Bytes) -> Result<Vec<ModelEvent>, ResponseFailure> {
         if data.trim_ascii() == b"[DONE]" {
             return Ok(self.end());
         }
         let chunk: ChatChunk = read(data)?;
         match &chunk.error {
-            Some(error) if !error.is_null() => Err(Trouble::Failed(UnredactedError::of(error))),
+            Some(error) if !error.is_null() => Err(ResponseFailure::Failed(UnredactedError::of(error))),
             _ => Ok(self.chunk(chunk)),
         }
     }
@@ -233,20 +233,20 @@ impl ResponseDecoder for Decoder {
     }
 }
 
-fn stop(reason: &str) -> Stop {
+fn stop(reason: &str) -> StopReason {
     match reason {
-        "stop" => Stop::EndTurn,
-        "tool_calls" | "function_call" => Stop::ToolCalls,
-        "length" => Stop::MaxTokens,
-        "content_filter" => Stop::Refused,
-        other => Stop::Other(Shown::line(other, 80).to_string()),
+        "stop" => StopReason::EndTurn,
+        "tool_calls" | "function_call" => StopReason::ToolCalls,
+        "length" => StopReason::MaxTokens,
+        "content_filter" => StopReason::Refused,
+        other => StopReason::Other(Shown::line(other, 80).to_string()),
     }
 }
 
-impl Usage {
-    fn counted(&self) -> Counted {
+impl ChatUsage {
+    fn counted(&self) -> TokenUsage {
         let cached = self.prompt_tokens_details.as_ref().and_then(|details| details.cached_tokens);
-        Counted {
+        TokenUsage {
             input: self.prompt_tokens.unwrap_or(0),
             output: self.completion_tokens.unwrap_or(0),
             cached: cached.unwrap_or(0),

@@ -12,7 +12,7 @@ use std::fmt::{self, Write as _};
 use sha2::{Digest, Sha256};
 use wharf_json::RawJson;
 
-use super::Format;
+use super::ApiFormat;
 
 /// Maximum characters of a tool name accepted by all providers.
 const LONGEST_NAME: usize = 64;
@@ -43,17 +43,17 @@ pub struct EncodedTool {
 
 /// A tool that is not sent to the provider.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Withheld {
+pub struct UnencodableTool {
     /// Name of the tool.
     pub name: String,
     /// Reason for withholding it.
-    pub reason: WithheldReason,
+    pub reason: UnencodableReason,
 }
 
 /// Reason for withholding a tool from a provider.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
-pub enum WithheldReason {
+pub enum UnencodableReason {
     /// Another tool has the same name or alias.
     Twin,
     /// The schema is not valid JSON, or has a duplicate key.
@@ -66,7 +66,7 @@ pub enum WithheldReason {
     Reference(String),
 }
 
-impl fmt::Display for WithheldReason {
+impl fmt::Display for UnencodableReason {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Twin => f.write_str("another tool has its name"),
@@ -83,17 +83,17 @@ impl fmt::Display for WithheldReason {
 
 /// Tool definitions encoded for one provider.
 #[derive(Debug, Clone, Default)]
-pub struct Compiled {
+pub struct EncodedTools {
     /// Definitions sent to the provider, in order.
     pub offered: Vec<EncodedTool>,
     /// Tools not sent to the provider.
-    pub withheld: Vec<Withheld>,
+    pub withheld: Vec<UnencodableTool>,
     names: HashMap<String, String>,
 }
 
 /// Encodes definitions for a provider.
-pub fn compile(format: Format, definitions: &[ModelToolDefinition]) -> Compiled {
-    let mut compiled = Compiled::default();
+pub fn compile(format: ApiFormat, definitions: &[ModelToolDefinition]) -> EncodedTools {
+    let mut compiled = EncodedTools::default();
     definitions.iter().for_each(|definition| compiled.add(format, definition));
     compiled
 }
@@ -105,7 +105,7 @@ impl EncodedTool {
     }
 }
 
-impl Compiled {
+impl EncodedTools {
     /// Returns the name of the tool with this alias.
     pub fn name(&self, alias: &str) -> Option<&str> {
         self.names.get(alias).map(String::as_str)
@@ -122,9 +122,9 @@ impl Compiled {
     }
 
     /// Adds a tool, or withholds it.
-    pub(crate) fn add(&mut self, format: Format, definition: &ModelToolDefinition) {
+    pub(crate) fn add(&mut self, format: ApiFormat, definition: &ModelToolDefinition) {
         if let Err(reason) = self.offer(format, definition) {
-            self.withheld.push(Withheld { name: definition.name.clone(), reason });
+            self.withheld.push(UnencodableTool { name: definition.name.clone(), reason });
         }
     }
 
@@ -137,10 +137,10 @@ impl Compiled {
         names.retain(|alias, _| offered.iter().any(|tool| tool.alias == *alias));
     }
 
-    fn offer(&mut self, format: Format, definition: &ModelToolDefinition) -> Result<(), WithheldReason> {
+    fn offer(&mut self, format: ApiFormat, definition: &ModelToolDefinition) -> Result<(), UnencodableReason> {
         let alias = alias(&definition.name).into_owned();
         if self.names.contains_key(&alias) {
-            return Err(WithheldReason::Twin);
+            return Err(UnencodableReason::Twin);
         }
         let schema = schema::compile(format, &definition.schema)?;
         self.names.insert(alias.clone(), definition.name.clone());

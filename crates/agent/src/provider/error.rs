@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use wharf_net::{BodyError, SendError};
 
-use super::said::Said;
+use super::said::ApiErrorMessage;
 
 /// Error kinds for a conversation that exceeds the context window.
 const OUTGROWN: [&str; 3] = ["context_length_exceeded", "exceed_context_size_error", "request_too_large"];
@@ -46,7 +46,7 @@ pub enum ModelError {
         /// Environment variable that usually holds the key.
         variable: &'static str,
         /// Error message of the API.
-        said: Said,
+        said: ApiErrorMessage,
     },
     /// The API rejects the key.
     #[error("{host} does not take the key it was given; the usual place is `{variable}`: {said}")]
@@ -56,7 +56,7 @@ pub enum ModelError {
         /// Environment variable that usually holds the key.
         variable: &'static str,
         /// Error message of the API.
-        said: Said,
+        said: ApiErrorMessage,
     },
     /// The API rejects the request, possibly only temporarily.
     #[error("the model API answered {status}: {said}")]
@@ -64,16 +64,16 @@ pub enum ModelError {
         /// The HTTP status.
         status: u16,
         /// Error message of the API.
-        said: Said,
+        said: ApiErrorMessage,
         /// Delay after which the API asks to retry.
         retry_after: Option<Duration>,
     },
     /// The API reported a failure during the response.
     #[error("the model API broke its answer off: {0}")]
-    Failed(Said),
+    Failed(ApiErrorMessage),
     /// The response is not an event stream.
     #[error("the model API answered with something that is no stream of events: {0}")]
-    NoStream(Said),
+    NoStream(ApiErrorMessage),
     /// The connection broke during the response.
     #[error("the answer of the model could not be read")]
     Body(#[source] BodyError),
@@ -208,7 +208,7 @@ mod tests {
             assert_eq!(refused(status, body).may_mind_pictures(), expected, "{status} {body}");
         }
         for (text, expected) in [("This model takes no IMAGE input", true), ("the model is down", false)] {
-            let said = Said { kind: None, text: text.to_owned() };
+            let said = ApiErrorMessage { kind: None, text: text.to_owned() };
             assert_eq!(ModelError::Failed(said).may_mind_pictures(), expected, "{text}");
         }
         assert!(!ModelError::Incomplete.may_mind_pictures());

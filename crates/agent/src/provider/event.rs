@@ -10,7 +10,7 @@ use wharf_spec::Redactor;
 
 use super::error::ModelError;
 use super::said::{UnredactedError, shown};
-use crate::conversation::Block;
+use crate::conversation::TurnBlock;
 
 /// Structural limits of one event. The last event of a long response may repeat all of its content.
 const BOUNDS: JsonLimits = JsonLimits { depth: 100, nodes: 200_000 };
@@ -49,7 +49,7 @@ pub enum ModelEvent {
         json: String,
     },
     /// A block is complete. Blocks arrive in the order in which they must be sent back.
-    BlockDone(Block),
+    BlockDone(TurnBlock),
     /// Token usage. Occurs once per response, if the API reports it.
     Usage {
         /// Input tokens, including cached ones.
@@ -62,14 +62,14 @@ pub enum ModelEvent {
     /// The response is complete.
     Done {
         /// Reason for the end.
-        stop: Stop,
+        stop: StopReason,
     },
 }
 
 /// Reason for the end of a response.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
-pub enum Stop {
+pub enum StopReason {
     /// The model finished.
     EndTurn,
     /// The model waits for the results of its calls.
@@ -87,7 +87,7 @@ pub enum Stop {
 /// Decodes the events of one response. Pure: bytes in, events out.
 pub(super) trait ResponseDecoder: Send {
     /// Decodes the data of one event of the stream.
-    fn event(&mut self, data: &Bytes) -> Result<Vec<ModelEvent>, Trouble>;
+    fn event(&mut self, data: &Bytes) -> Result<Vec<ModelEvent>, ResponseFailure>;
 
     /// Returns the remaining events at the end of the stream. Empty unless the format allows a stream without a final
     /// event.
@@ -98,14 +98,14 @@ pub(super) trait ResponseDecoder: Send {
 
 /// A failure to decode a response. Not redacted: may contain credentials.
 #[derive(Debug)]
-pub(super) enum Trouble {
+pub(super) enum ResponseFailure {
     /// The API reports a failure.
     Failed(UnredactedError),
     /// An event does not match the format.
     Unreadable(String),
 }
 
-impl Trouble {
+impl ResponseFailure {
     /// Converts the failure to an error without credentials.
     pub fn told(&self, redactor: &Redactor) -> ModelError {
         match self {
@@ -116,25 +116,25 @@ impl Trouble {
 }
 
 /// Decodes the data of one event.
-pub(super) fn read<'a, T: Deserialize<'a>>(data: &'a [u8]) -> Result<T, Trouble> {
-    BOUNDS.check(data).map_err(|bound| Trouble::Unreadable(bound.to_string()))?;
-    serde_json::from_slice(data).map_err(|error| Trouble::Unreadable(error.to_string()))
+pub(super) fn read<'a, T: Deserialize<'a>>(data: &'a [u8]) -> Result<T, ResponseFailure> {
+    BOUNDS.check(data).map_err(|bound| ResponseFailure::Unreadable(bound.to_string()))?;
+    serde_json::from_slice(data).map_err(|error| ResponseFailure::Unreadable(error.to_string()))
 }
 
 /// Copies a part of an event unchanged.
-pub(super) fn carried(part: &RawValue) -> Result<RawJson, Trouble> {
-    RawJson::parse(part.get().to_owned()).map_err(|error| Trouble::Unreadable(error.to_string()))
+pub(super) fn carried(part: &RawValue) -> Result<RawJson, ResponseFailure> {
+    RawJson::parse(part.get().to_owned()).map_err(|error| ResponseFailure::Unreadable(error.to_string()))
 }
 
 /// Token usage so far.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub(super) struct Counted {
+pub(super) struct TokenUsage {
     pub input: u64,
     pub output: u64,
     pub cached: u64,
 }
 
-impl Counted {
+impl TokenUsage {
     pub fn event(self) -> ModelEvent {
         let Self { input, output, cached } = self;
         ModelEvent::Usage { input, output, cached }

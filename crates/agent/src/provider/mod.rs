@@ -26,19 +26,19 @@ use wharf_spec::{HttpSpec, Redactor, Secret};
 
 use crate::conversation::Conversation;
 
-pub use definitions::{Compiled, EncodedTool, ModelToolDefinition, Withheld, WithheldReason, compile};
+pub use definitions::{EncodedTool, EncodedTools, ModelToolDefinition, UnencodableReason, UnencodableTool, compile};
 pub use error::ModelError;
-pub use event::{ModelEvent, Stop};
+pub use event::{ModelEvent, StopReason};
 pub use model::Model;
-pub use said::Said;
-pub use stream::Stream;
+pub use said::ApiErrorMessage;
+pub use stream::ModelStream;
 
 /// Version of Anthropic's API used by this client.
 const ANTHROPIC_VERSION: &str = "2023-06-01";
 
 /// Format of a model API.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum Format {
+pub enum ApiFormat {
     /// Anthropic's Messages API.
     Anthropic,
     /// OpenAI's Chat Completions API, also supported by most local servers.
@@ -49,9 +49,9 @@ pub enum Format {
 
 /// Address, credentials and settings of a model.
 #[derive(Debug, Clone)]
-pub struct Provider {
+pub struct ModelProvider {
     /// Format of the API.
-    pub format: Format,
+    pub format: ApiFormat,
     /// Base URL of the API, with or without `/v1`.
     pub base_url: Url,
     /// API key; local servers need none.
@@ -66,11 +66,11 @@ pub struct Provider {
 
 /// A request to a model.
 #[derive(Debug, Clone, Copy)]
-pub struct Request<'a> {
+pub struct CompletionRequest<'a> {
     /// The conversation so far.
     pub conversation: &'a Conversation,
     /// Tools that the model may call, compiled for its format.
-    pub tools: &'a Arc<Compiled>,
+    pub tools: &'a Arc<EncodedTools>,
     /// Constraint on tool calls.
     pub tool_choice: ToolChoice<'a>,
     /// Reasoning effort. `None` uses the model's default.
@@ -102,7 +102,7 @@ pub enum ReasoningEffort {
     High,
 }
 
-impl Format {
+impl ApiFormat {
     /// Returns the environment variable that usually holds the key.
     pub fn key_variable(self) -> &'static str {
         match self {
@@ -120,7 +120,7 @@ impl Format {
     }
 }
 
-impl fmt::Display for Format {
+impl fmt::Display for ApiFormat {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
             Self::Anthropic => "anthropic",
@@ -140,7 +140,7 @@ impl ReasoningEffort {
     }
 }
 
-impl Provider {
+impl ModelProvider {
     /// Identifies the origin of a raw block: the format, the host and the model.
     pub fn source(&self) -> String {
         let (host, model) = (self.base_url.host_str().unwrap_or_default(), &self.model);
@@ -155,7 +155,7 @@ impl Provider {
     fn endpoint(&self) -> Url {
         let mut url = self.base_url.clone();
         let base = url.path().trim_end_matches('/').to_owned();
-        let missing = base.is_empty() || self.format == Format::Anthropic && !base.ends_with("/v1");
+        let missing = base.is_empty() || self.format == ApiFormat::Anthropic && !base.ends_with("/v1");
         let version = if missing { "/v1" } else { "" };
         url.set_path(&format!("{base}{version}/{}", self.format.path()));
         url
@@ -167,12 +167,12 @@ impl Provider {
             (header::ACCEPT, HeaderValue::from_static("text/event-stream")),
             (header::USER_AGENT, HeaderValue::from_static(concat!("wharf/", env!("CARGO_PKG_VERSION")))),
         ]);
-        if self.format == Format::Anthropic {
+        if self.format == ApiFormat::Anthropic {
             headers.insert("anthropic-version", HeaderValue::from_static(ANTHROPIC_VERSION));
         }
         if let Some(key) = &self.key {
             let (name, value) = match self.format {
-                Format::Anthropic => (HeaderName::from_static("x-api-key"), key.clone()),
+                ApiFormat::Anthropic => (HeaderName::from_static("x-api-key"), key.clone()),
                 _ => (header::AUTHORIZATION, Secret::new(format!("Bearer {}", key.reveal()))),
             };
             headers.insert(name, hidden(&value).ok_or(ModelError::BadKey)?);
@@ -213,7 +213,7 @@ mod tests {
 
     #[test]
     fn a_base_url_is_taken_as_people_write_it() {
-        use Format::{Anthropic, ChatCompletions, Responses};
+        use ApiFormat::{Anthropic, ChatCompletions, Responses};
         for (format, base, expected) in [
             (Anthropic, "https://api.anthropic.com", "https://api.anthropic.com/v1/messages"),
             (Anthropic, "https://api.anthropic.com/v1/", "https://api.anthropic.com/v1/messages"),
@@ -229,15 +229,16 @@ mod tests {
 
     #[test]
     fn a_block_is_of_its_model_as_much_as_of_its_host() {
-        let source =
-            |base: &str, model: &str| Provider { model: model.into(), ..provider(Format::Responses, base) }.source();
+        let source = |base: &str, model: &str| {
+            ModelProvider { model: model.into(), ..provider(ApiFormat::Responses, base) }.source()
+        };
         assert_eq!(source("https://api.openai.com/v1", "gpt-5.6"), "responses api.openai.com gpt-5.6");
         assert_eq!(source("http://127.0.0.1:8080", "small"), "responses 127.0.0.1:8080 small");
     }
 
     #[test]
     fn what_opens_an_api_is_hidden_wherever_it_stands() {
-        let mut provider = provider(Format::ChatCompletions, "https://me:passed-by@h.example/v1?key=in-the-query");
+        let mut provider = provider(ApiFormat::ChatCompletions, "https://me:passed-by@h.example/v1?key=in-the-query");
         provider.key = Some(Secret::new("key-0001"));
         provider.headers = [("api-key", "header-2"), ("Authorization", "Bearer token-3")]
             .map(|(name, value)| (name.to_owned(), Secret::new(value)))
@@ -249,9 +250,9 @@ mod tests {
     #[test]
     fn a_key_goes_where_the_format_wants_it_and_is_never_shown() {
         for (format, name, value) in [
-            (Format::Anthropic, "x-api-key", "k-1"),
-            (Format::ChatCompletions, "authorization", "Bearer k-1"),
-            (Format::Responses, "authorization", "Bearer k-1"),
+            (ApiFormat::Anthropic, "x-api-key", "k-1"),
+            (ApiFormat::ChatCompletions, "authorization", "Bearer k-1"),
+            (ApiFormat::Responses, "authorization", "Bearer k-1"),
         ] {
             let mut provider = provider(format, "http://127.0.0.1:1");
             assert!(!provider.headers().unwrap().contains_key(name), "{format}");
@@ -261,7 +262,7 @@ mod tests {
             assert_eq!((headers[name].to_str().unwrap(), headers["x-team"].to_str().unwrap()), (value, "blue"));
             assert!(!format!("{provider:?} {headers:?}").contains("k-1"));
         }
-        let mut provider = provider(Format::Anthropic, "http://127.0.0.1:1");
+        let mut provider = provider(ApiFormat::Anthropic, "http://127.0.0.1:1");
         provider.headers.push(("bad name".into(), Secret::new("x")));
         assert_eq!(provider.headers(), Err(ModelError::BadHeader("bad name".into())));
         provider.key = Some(Secret::new("two\nlines"));

@@ -8,14 +8,14 @@ use bytes::Bytes;
 use wharf_net::{HeaderMap, Method, Net, RedirectPolicy, Response, header};
 use wharf_spec::Redactor;
 
-use super::definitions::Compiled;
+use super::definitions::EncodedTools;
 use super::error::ModelError;
 use super::event::{ModelEvent, ResponseDecoder};
-use super::responses::Thoughts;
+use super::responses::ReasoningMode;
 use super::retry::{RetryPolicy, retry_after};
 use super::said::UnredactedError;
-use super::stream::{PATIENCE, Reading, Stream};
-use super::{Format, Provider, Request, anthropic, chat, responses};
+use super::stream::{ModelStream, PATIENCE, StreamDecoder};
+use super::{ApiFormat, CompletionRequest, ModelProvider, anthropic, chat, responses};
 
 /// Maximum bytes read of a response that is not an event stream.
 const EXCERPT: usize = 16 << 10;
@@ -23,7 +23,7 @@ const EXCERPT: usize = 16 << 10;
 /// A client for one model. Cheap to clone, apart from its headers.
 #[derive(Clone)]
 pub struct Model {
-    provider: Provider,
+    provider: ModelProvider,
     headers: HeaderMap,
     /// Redacts the API's credentials.
     redactor: Arc<Redactor>,
@@ -38,13 +38,13 @@ impl Model {
     /// # Errors
     ///
     /// Fails if the key or a header is not a valid header value.
-    pub fn open(provider: Provider, net: Net) -> Result<Self, ModelError> {
+    pub fn open(provider: ModelProvider, net: Net) -> Result<Self, ModelError> {
         let (headers, redactor) = (provider.headers()?, Arc::new(provider.redactor()));
         Ok(Self { provider, headers, redactor, net, is_thoughtless: Arc::default() })
     }
 
     /// Returns the provider configuration.
-    pub fn provider(&self) -> &Provider {
+    pub fn provider(&self) -> &ModelProvider {
         &self.provider
     }
 
@@ -66,16 +66,16 @@ impl Model {
     /// # Cancel safety
     ///
     /// If the future is dropped, the request may or may not have been sent.
-    pub async fn stream(&self, request: Request<'_>) -> Result<Stream, ModelError> {
+    pub async fn stream(&self, request: CompletionRequest<'_>) -> Result<ModelStream, ModelError> {
         self.stream_telling(request, |_| {}).await
     }
 
     /// Same as [`Model::stream`], and reports every [retry delay](ModelEvent::Waiting) when it begins.
     pub async fn stream_telling(
         &self,
-        request: Request<'_>,
+        request: CompletionRequest<'_>,
         mut tell: impl FnMut(ModelEvent),
-    ) -> Result<Stream, ModelError> {
+    ) -> Result<ModelStream, ModelError> {
         let mut thoughts = self.thoughts();
         let mut body = self.body(&request, thoughts)?;
         let mut retries = RetryPolicy::new(getrandom::u64().unwrap_or_default());
@@ -84,7 +84,7 @@ impl Model {
                 Ok(stream) => return Ok(stream),
                 Err(error) => error,
             };
-            if thoughts == Thoughts::GivenOut && has_no_thoughts(&error) {
+            if thoughts == ReasoningMode::GivenOut && has_no_thoughts(&error) {
                 self.is_thoughtless.store(true, Ordering::Relaxed);
                 thoughts = self.thoughts();
                 body = self.body(&request, thoughts)?;
@@ -97,15 +97,15 @@ impl Model {
         }
     }
 
-    fn thoughts(&self) -> Thoughts {
-        if self.is_thoughtless.load(Ordering::Relaxed) { Thoughts::LeftAlone } else { Thoughts::GivenOut }
+    fn thoughts(&self) -> ReasoningMode {
+        if self.is_thoughtless.load(Ordering::Relaxed) { ReasoningMode::LeftAlone } else { ReasoningMode::GivenOut }
     }
 
-    fn body(&self, request: &Request<'_>, thoughts: Thoughts) -> Result<Bytes, ModelError> {
+    fn body(&self, request: &CompletionRequest<'_>, thoughts: ReasoningMode) -> Result<Bytes, ModelError> {
         let body = match self.provider.format {
-            Format::Anthropic => anthropic::body(&self.provider, request),
-            Format::ChatCompletions => chat::body(&self.provider, request),
-            Format::Responses => responses::body(&self.provider, request, thoughts),
+            ApiFormat::Anthropic => anthropic::body(&self.provider, request),
+            ApiFormat::ChatCompletions => chat::body(&self.provider, request),
+            ApiFormat::Responses => responses::body(&self.provider, request, thoughts),
         };
         body.map(Bytes::from).map_err(|error| ModelError::Unwritable(error.to_string()))
     }
@@ -113,13 +113,13 @@ impl Model {
     fn decoder(&self) -> Box<dyn ResponseDecoder> {
         let source = self.provider.source();
         match self.provider.format {
-            Format::Anthropic => Box::new(anthropic::Decoder::new(source)),
-            Format::ChatCompletions => Box::new(chat::Decoder::new(source)),
-            Format::Responses => Box::new(responses::Decoder::new(source)),
+            ApiFormat::Anthropic => Box::new(anthropic::AnthropicDecoder::new(source)),
+            ApiFormat::ChatCompletions => Box::new(chat::ChatDecoder::new(source)),
+            ApiFormat::Responses => Box::new(responses::ResponsesDecoder::new(source)),
         }
     }
 
-    async fn ask(&self, body: Bytes, tools: &Arc<Compiled>) -> Result<Stream, ModelError> {
+    async fn ask(&self, body: Bytes, tools: &Arc<EncodedTools>) -> Result<ModelStream, ModelError> {
         let (url, headers) = (self.provider.endpoint(), self.headers.clone());
         let request =
             wharf_net::Request { method: Method::POST, url, headers, body, redirects: RedirectPolicy::Refused };
@@ -128,8 +128,8 @@ impl Model {
         if !response.status.is_success() || !is_stream(&response.headers) {
             return Err(self.refusal(response).await);
         }
-        let reading = Reading::new(self.decoder(), Arc::clone(tools), Arc::clone(&self.redactor));
-        let mut stream = Stream::new(response.body, reading);
+        let reading = StreamDecoder::new(self.decoder(), Arc::clone(tools), Arc::clone(&self.redactor));
+        let mut stream = ModelStream::new(response.body, reading);
         stream.begin().await?;
         Ok(stream)
     }

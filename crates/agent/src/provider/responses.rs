@@ -9,16 +9,16 @@ use serde_json::value::RawValue;
 use wharf_spec::Shown;
 
 use super::arguments;
-use super::event::{Counted, ModelEvent, ResponseDecoder, Stop, Trouble, carried, read};
+use super::event::{ModelEvent, ResponseDecoder, ResponseFailure, StopReason, TokenUsage, carried, read};
 use super::said::UnredactedError;
-use crate::conversation::Block;
+use crate::conversation::TurnBlock;
 
-pub(super) use body::{Thoughts, body};
+pub(super) use body::{ReasoningMode, body};
 
 /// Decodes the events of one response.
-pub(super) struct Decoder {
+pub(super) struct ResponsesDecoder {
     source: String,
-    begun: Vec<Begun>,
+    begun: Vec<StartedCall>,
     blocks: usize,
     has_calls: bool,
     has_refused: bool,
@@ -26,18 +26,18 @@ pub(super) struct Decoder {
 
 /// A started call; its position in the list is its index. Later events refer to it by either field: llama.cpp sends no
 /// output index.
-struct Begun {
+struct StartedCall {
     output: Option<usize>,
     item: Option<String>,
 }
 
 #[derive(Deserialize)]
-struct Kind {
+struct ResponsesEventType {
     r#type: String,
 }
 
 #[derive(Deserialize)]
-struct Delta {
+struct ItemDelta {
     delta: String,
     output_index: Option<usize>,
     item_id: Option<String>,
@@ -53,7 +53,7 @@ struct ItemEvent<'a> {
 /// Members of a message or call item.
 #[derive(Default, Deserialize)]
 #[serde(default)]
-struct Item {
+struct OutputItem {
     id: Option<String>,
     call_id: Option<String>,
     name: Option<String>,
@@ -64,25 +64,25 @@ struct Item {
 #[derive(Deserialize)]
 struct FinalEvent<'a> {
     #[serde(borrow)]
-    response: Response<'a>,
+    response: FinalResponse<'a>,
 }
 
 #[derive(Deserialize)]
-struct Response<'a> {
-    usage: Option<Usage>,
+struct FinalResponse<'a> {
+    usage: Option<ResponsesUsage>,
     error: Option<Value>,
-    incomplete_details: Option<Incomplete>,
+    incomplete_details: Option<IncompleteDetails>,
     #[serde(borrow, default)]
     output: Vec<&'a RawValue>,
 }
 
 #[derive(Deserialize)]
-struct Incomplete {
+struct IncompleteDetails {
     reason: Option<String>,
 }
 
 #[derive(Deserialize)]
-struct Usage {
+struct ResponsesUsage {
     input_tokens: Option<u64>,
     output_tokens: Option<u64>,
     input_tokens_details: Option<InputDetails>,
@@ -93,30 +93,30 @@ struct InputDetails {
     cached_tokens: Option<u64>,
 }
 
-impl Decoder {
+impl ResponsesDecoder {
     /// Creates a decoder for one response from this source.
     pub fn new(source: String) -> Self {
         Self { source, begun: Vec::new(), blocks: 0, has_calls: false, has_refused: false }
     }
 
-    fn begin(&mut self, data: &[u8]) -> Result<Vec<ModelEvent>, Trouble> {
+    fn begin(&mut self, data: &[u8]) -> Result<Vec<ModelEvent>, ResponseFailure> {
         let ItemEvent { output_index, item } = read(data)?;
-        let Kind { r#type: kind } = read(item.get().as_bytes())?;
+        let ResponsesEventType { r#type: kind } = read(item.get().as_bytes())?;
         if kind != "function_call" {
             return Ok(Vec::new());
         }
-        let item: Item = read(item.get().as_bytes())?;
+        let item: OutputItem = read(item.get().as_bytes())?;
         let event = ModelEvent::ToolCallBegun {
             index: self.begun.len(),
             id: item.call_id.or_else(|| item.id.clone()).unwrap_or_default(),
             name: item.name.unwrap_or_default(),
         };
-        self.begun.push(Begun { output: output_index, item: item.id });
+        self.begun.push(StartedCall { output: output_index, item: item.id });
         Ok(vec![event])
     }
 
-    fn extend(&self, delta: Delta) -> Option<ModelEvent> {
-        let same = |begun: &Begun| match (begun.output, delta.output_index) {
+    fn extend(&self, delta: ItemDelta) -> Option<ModelEvent> {
+        let same = |begun: &StartedCall| match (begun.output, delta.output_index) {
             (Some(one), Some(other)) => one == other,
             _ => begun.item.is_some() && begun.item == delta.item_id,
         };
@@ -124,10 +124,10 @@ impl Decoder {
         Some(ModelEvent::ToolCallDelta { index, json: delta.delta })
     }
 
-    fn finish(&mut self, item: &RawValue) -> Result<Option<ModelEvent>, Trouble> {
-        let Kind { r#type: kind } = read(item.get().as_bytes())?;
+    fn finish(&mut self, item: &RawValue) -> Result<Option<ModelEvent>, ResponseFailure> {
+        let ResponsesEventType { r#type: kind } = read(item.get().as_bytes())?;
         let block = match kind.as_str() {
-            "message" => self.message(&read::<Item>(item.get().as_bytes())?.content),
+            "message" => self.message(&read::<OutputItem>(item.get().as_bytes())?.content),
             "function_call" => Some(self.call(read(item.get().as_bytes())?)),
             _ => Some(self.carried(&kind, item)?),
         };
@@ -136,31 +136,31 @@ impl Decoder {
     }
 
     /// Returns the text of a message, including refusals.
-    fn message(&mut self, content: &Value) -> Option<Block> {
+    fn message(&mut self, content: &Value) -> Option<TurnBlock> {
         let mut text = String::new();
         for part in content.as_array().into_iter().flatten() {
             let member = |name| part.get(name).and_then(Value::as_str);
             self.has_refused |= member("refusal").is_some();
             text.push_str(member("text").or(member("refusal")).unwrap_or_default());
         }
-        Some(text).filter(|text| !text.is_empty()).map(Block::Text)
+        Some(text).filter(|text| !text.is_empty()).map(TurnBlock::Text)
     }
 
-    fn call(&mut self, item: Item) -> Block {
+    fn call(&mut self, item: OutputItem) -> TurnBlock {
         self.has_calls = true;
         let id = item.call_id.or(item.id).unwrap_or_default();
         arguments::call(id, item.name.unwrap_or_default(), &item.arguments.unwrap_or_default())
     }
 
-    fn carried(&self, kind: &str, item: &RawValue) -> Result<Block, Trouble> {
+    fn carried(&self, kind: &str, item: &RawValue) -> Result<TurnBlock, ResponseFailure> {
         let (raw, provider) = (carried(item)?, self.source.clone());
         Ok(match kind {
-            "reasoning" => Block::Thinking { provider, raw },
-            _ => Block::Unknown { provider, raw },
+            "reasoning" => TurnBlock::Thinking { provider, raw },
+            _ => TurnBlock::Unknown { provider, raw },
         })
     }
 
-    fn end(&mut self, data: &[u8]) -> Result<Vec<ModelEvent>, Trouble> {
+    fn end(&mut self, data: &[u8]) -> Result<Vec<ModelEvent>, ResponseFailure> {
         let FinalEvent { response } = read(data)?;
         let mut events = Vec::new();
         // If no item arrived as a separate event, the final event contains all of them.
@@ -175,41 +175,41 @@ impl Decoder {
         Ok(events)
     }
 
-    fn stop(&self, incomplete: Option<&str>) -> Stop {
+    fn stop(&self, incomplete: Option<&str>) -> StopReason {
         match incomplete {
-            Some("max_output_tokens") => Stop::MaxTokens,
-            Some("content_filter") => Stop::Refused,
-            Some(other) => Stop::Other(Shown::line(other, 80).to_string()),
-            None if self.has_calls => Stop::ToolCalls,
-            None if self.has_refused => Stop::Refused,
-            None => Stop::EndTurn,
+            Some("max_output_tokens") => StopReason::MaxTokens,
+            Some("content_filter") => StopReason::Refused,
+            Some(other) => StopReason::Other(Shown::line(other, 80).to_string()),
+            None if self.has_calls => StopReason::ToolCalls,
+            None if self.has_refused => StopReason::Refused,
+            None => StopReason::EndTurn,
         }
     }
 }
 
-impl ResponseDecoder for Decoder {
-    fn event(&mut self, data: &Bytes) -> Result<Vec<ModelEvent>, Trouble> {
+impl ResponseDecoder for ResponsesDecoder {
+    fn event(&mut self, data: &Bytes) -> Result<Vec<ModelEvent>, ResponseFailure> {
         // Some servers end the stream like Chat Completions.
         if data.trim_ascii() == b"[DONE]" {
             return Ok(Vec::new());
         }
-        let Kind { r#type: kind } = read(data)?;
+        let ResponsesEventType { r#type: kind } = read(data)?;
         let event = match kind.as_str() {
             "response.output_item.added" => return self.begin(data),
             "response.output_text.delta" | "response.refusal.delta" => {
-                Some(ModelEvent::TextDelta(read::<Delta>(data)?.delta))
+                Some(ModelEvent::TextDelta(read::<ItemDelta>(data)?.delta))
             }
             "response.reasoning_summary_text.delta" | "response.reasoning_text.delta" => {
-                Some(ModelEvent::ThinkingDelta(read::<Delta>(data)?.delta))
+                Some(ModelEvent::ThinkingDelta(read::<ItemDelta>(data)?.delta))
             }
             "response.function_call_arguments.delta" => self.extend(read(data)?),
             "response.output_item.done" => self.finish(read::<ItemEvent<'_>>(data)?.item)?,
             "response.completed" | "response.incomplete" => return self.end(data),
             "response.failed" => {
                 let error = read::<FinalEvent<'_>>(data)?.response.error;
-                return Err(Trouble::Failed(UnredactedError::of(&error.unwrap_or_default())));
+                return Err(ResponseFailure::Failed(UnredactedError::of(&error.unwrap_or_default())));
             }
-            "error" => return Err(Trouble::Failed(error(&read(data)?))),
+            "error" => return Err(ResponseFailure::Failed(error(&read(data)?))),
             // Ignores the other events, including unknown ones.
             _ => None,
         };
@@ -230,10 +230,10 @@ fn error(event: &Value) -> UnredactedError {
     UnredactedError::of(&event)
 }
 
-impl Usage {
-    fn counted(&self) -> Counted {
+impl ResponsesUsage {
+    fn counted(&self) -> TokenUsage {
         let cached = self.input_tokens_details.as_ref().and_then(|details| details.cached_tokens);
-        Counted {
+        TokenUsage {
             input: self.input_tokens.unwrap_or(0),
             output: self.output_tokens.unwrap_or(0),
             cached: cached.unwrap_or(0),

@@ -72,13 +72,13 @@ mod tests {
     use wharf_spec::Redactor;
 
     use super::*;
-    use crate::provider::said::{Said, UnredactedError};
+    use crate::provider::said::{ApiErrorMessage, UnredactedError};
 
     fn refused(status: u16, body: &str, retry_after: Option<u64>) -> ModelError {
         ModelError::Refused { status, said: said(body), retry_after: retry_after.map(Duration::from_secs) }
     }
 
-    fn said(body: &str) -> Said {
+    fn said(body: &str) -> ApiErrorMessage {
         UnredactedError::of_body(body.as_bytes()).told(&Redactor::default())
     }
 
@@ -110,7 +110,7 @@ mod tests {
             (refused(500, "", None), Some(None)),
             (refused(500, r#"{"error":"the request exceeds the available context size"}"#, None), None),
             (ModelError::Failed(said(overloaded)), Some(None)),
-            (ModelError::Failed(Said::default()), None),
+            (ModelError::Failed(ApiErrorMessage::default()), None),
             (ModelError::Send(SendError::Refused("no".into())), None),
             (ModelError::Send(SendError::Broken("reset".into())), Some(None)),
             (ModelError::Incomplete, Some(None)),

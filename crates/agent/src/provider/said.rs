@@ -16,7 +16,7 @@ const BOUNDS: JsonLimits = JsonLimits { depth: 32, nodes: 10_000 };
 /// An error message of an API, escaped, bounded and without credentials.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 #[non_exhaustive]
-pub struct Said {
+pub struct ApiErrorMessage {
     /// Error kind, such as `overloaded_error`.
     pub kind: Option<String>,
     /// Error text.
@@ -33,7 +33,7 @@ pub(super) struct UnredactedError {
 /// Members of an error object. A code may be a number.
 #[derive(Default, Deserialize)]
 #[serde(default)]
-struct Members {
+struct ErrorMembers {
     r#type: Option<Value>,
     code: Option<Value>,
     message: Option<Value>,
@@ -53,7 +53,7 @@ impl UnredactedError {
         if let Value::String(text) = error {
             return Self { kind: None, text: text.clone() };
         }
-        let members = Members::deserialize(error).unwrap_or_default();
+        let members = ErrorMembers::deserialize(error).unwrap_or_default();
         let text = |value: Option<Value>| value.as_ref().and_then(Value::as_str).map(str::to_owned);
         // The code is more specific than the type.
         let kind = text(members.code).or(text(members.r#type));
@@ -61,13 +61,13 @@ impl UnredactedError {
     }
 
     /// Returns the message redacted, escaped and bounded.
-    pub fn told(&self, redactor: &Redactor) -> Said {
+    pub fn told(&self, redactor: &Redactor) -> ApiErrorMessage {
         let kind = self.kind.as_deref().map(|kind| shown(kind, LONGEST_KIND, redactor));
-        Said { kind, text: shown(&self.text, LONGEST, redactor) }
+        ApiErrorMessage { kind, text: shown(&self.text, LONGEST, redactor) }
     }
 }
 
-impl Said {
+impl ApiErrorMessage {
     /// Reports whether the API is overloaded or temporarily failing.
     pub(super) fn is_overload(&self) -> bool {
         let known = ["overloaded_error", "api_error", "rate_limit_error", "rate_limit_exceeded", "server_error"];
@@ -80,7 +80,7 @@ impl Said {
     }
 }
 
-impl fmt::Display for Said {
+impl fmt::Display for ApiErrorMessage {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match (&self.kind, self.text.as_str()) {
             (Some(kind), "") => write!(f, "{kind}"),

@@ -8,10 +8,10 @@ use bytes::Bytes;
 use wharf_net::{Body, SseParser};
 use wharf_spec::Redactor;
 
-use super::definitions::Compiled;
+use super::definitions::EncodedTools;
 use super::error::ModelError;
 use super::event::{ModelEvent, ResponseDecoder};
-use crate::conversation::Block;
+use crate::conversation::TurnBlock;
 
 /// Maximum bytes of one event.
 const LARGEST_EVENT: usize = 4 << 20;
@@ -21,13 +21,13 @@ const LARGEST_ANSWER: usize = 32 << 20;
 pub(super) const PATIENCE: Duration = Duration::from_secs(600);
 
 /// A response stream. Dropping it closes the connection, which stops the generation.
-pub struct Stream {
+pub struct ModelStream {
     body: Body,
-    reading: Reading,
+    reading: StreamDecoder,
 }
 
-impl Stream {
-    pub(super) fn new(body: Body, reading: Reading) -> Self {
+impl ModelStream {
+    pub(super) fn new(body: Body, reading: StreamDecoder) -> Self {
         Self { body, reading }
     }
 
@@ -65,10 +65,10 @@ impl Stream {
 }
 
 /// Decoder state of a response. Pure: no clock, no I/O.
-pub(super) struct Reading {
+pub(super) struct StreamDecoder {
     parser: SseParser,
     decoder: Box<dyn ResponseDecoder>,
-    tools: Arc<Compiled>,
+    tools: Arc<EncodedTools>,
     redactor: Arc<Redactor>,
     /// Decoded events of the last chunk.
     ready: VecDeque<Result<ModelEvent, ModelError>>,
@@ -76,8 +76,8 @@ pub(super) struct Reading {
     is_over: bool,
 }
 
-impl Reading {
-    pub fn new(decoder: Box<dyn ResponseDecoder>, tools: Arc<Compiled>, redactor: Arc<Redactor>) -> Self {
+impl StreamDecoder {
+    pub fn new(decoder: Box<dyn ResponseDecoder>, tools: Arc<EncodedTools>, redactor: Arc<Redactor>) -> Self {
         let parser = SseParser::new(LARGEST_EVENT);
         Self { parser, decoder, tools, redactor, ready: VecDeque::new(), bytes: 0, is_over: false }
     }
@@ -131,7 +131,7 @@ impl Reading {
     fn named(&self, mut event: ModelEvent) -> ModelEvent {
         let name = match &mut event {
             ModelEvent::ToolCallBegun { name, .. } => name,
-            ModelEvent::BlockDone(Block::ToolCall { name, .. }) => name,
+            ModelEvent::BlockDone(TurnBlock::ToolCall { name, .. }) => name,
             _ => return event,
         };
         if let Some(own) = self.tools.name(name) {
@@ -147,16 +147,16 @@ mod tests {
 
     use super::*;
     use crate::provider::definitions::{ModelToolDefinition, alias, compile};
-    use crate::provider::{Format, Stop, anthropic};
+    use crate::provider::{ApiFormat, StopReason, anthropic};
 
-    fn reading(tools: &[ModelToolDefinition]) -> Reading {
-        let decoder = Box::new(anthropic::Decoder::new("a".into()));
+    fn reading(tools: &[ModelToolDefinition]) -> StreamDecoder {
+        let decoder = Box::new(anthropic::AnthropicDecoder::new("a".into()));
         let mut redactor = Redactor::default();
         redactor.add("sk-1234567890");
-        Reading::new(decoder, Arc::new(compile(Format::Anthropic, tools)), Arc::new(redactor))
+        StreamDecoder::new(decoder, Arc::new(compile(ApiFormat::Anthropic, tools)), Arc::new(redactor))
     }
 
-    fn all(reading: &mut Reading) -> Vec<Result<ModelEvent, ModelError>> {
+    fn all(reading: &mut StreamDecoder) -> Vec<Result<ModelEvent, ModelError>> {
         std::iter::from_fn(|| reading.next()).collect()
     }
 
@@ -177,9 +177,9 @@ mod tests {
             let events = all(&mut reading);
             let expected = [
                 Ok(ModelEvent::TextDelta("hü".into())),
-                Ok(ModelEvent::BlockDone(Block::Text("hü".into()))),
+                Ok(ModelEvent::BlockDone(TurnBlock::Text("hü".into()))),
                 Ok(ModelEvent::Usage { input: 0, output: 0, cached: 0 }),
-                Ok(ModelEvent::Done { stop: Stop::EndTurn }),
+                Ok(ModelEvent::Done { stop: StopReason::EndTurn }),
             ];
             assert_eq!(events, expected, "in pieces of {size}");
         }
@@ -198,7 +198,7 @@ mod tests {
             let (index, id) = (0, "1".to_owned());
             let begun = ModelEvent::ToolCallBegun { index, id: id.clone(), name: expected.into() };
             let (arguments, malformed) = (RawJson::empty_object(), None);
-            let call = Block::ToolCall { id, name: expected.into(), arguments, malformed };
+            let call = TurnBlock::ToolCall { id, name: expected.into(), arguments, malformed };
             assert_eq!(all(&mut reading), [Ok(begun), Ok(ModelEvent::BlockDone(call))]);
         }
     }

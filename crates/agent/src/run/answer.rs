@@ -2,7 +2,7 @@
 
 use std::collections::{HashMap, HashSet};
 
-use crate::conversation::Block;
+use crate::conversation::TurnBlock;
 
 /// Maximum calls executed from a response that reached its token limit.
 const MOST_OF_TOO_LONG: usize = 16;
@@ -16,13 +16,13 @@ pub(super) type SkippedCalls = HashMap<String, &'static str>;
 
 /// The received part of a response.
 #[derive(Debug, Default)]
-pub(super) struct Answer {
-    blocks: Vec<Block>,
+pub(super) struct PartialResponse {
+    blocks: Vec<TurnBlock>,
     /// Text that is not part of a complete block yet.
     text: String,
 }
 
-impl Answer {
+impl PartialResponse {
     pub fn is_empty(&self) -> bool {
         self.blocks.is_empty() && self.text.is_empty()
     }
@@ -32,31 +32,31 @@ impl Answer {
     }
 
     /// Adds a complete block. Removes its text from the partial text.
-    pub fn add(&mut self, block: Block) {
-        if let Block::Text(text) = &block {
+    pub fn add(&mut self, block: TurnBlock) {
+        if let TurnBlock::Text(text) = &block {
             self.text = self.text.strip_prefix(text.as_str()).unwrap_or_default().to_owned();
         }
         self.blocks.push(block);
     }
 
     /// Returns the blocks of a complete response.
-    pub fn whole(self) -> Vec<Block> {
+    pub fn whole(self) -> Vec<TurnBlock> {
         tidy(self.blocks)
     }
 
     /// Returns the blocks unmodified except for blank texts, for a paused model that expects them back.
-    pub fn unchanged(mut self) -> Vec<Block> {
+    pub fn unchanged(mut self) -> Vec<TurnBlock> {
         self.blocks.retain(is_something);
         self.blocks
     }
 
     /// Returns the blocks of a response that reached its token limit, and the calls that must not be executed. The last
     /// call may be truncated even if it looks complete. A runaway model may repeat a call or make too many.
-    pub fn too_long(self) -> (Vec<Block>, SkippedCalls) {
+    pub fn too_long(self) -> (Vec<TurnBlock>, SkippedCalls) {
         let last_is_whole = !self.text.is_empty();
         let blocks = self.with_text();
         let calls = blocks.iter().filter_map(|block| match block {
-            Block::ToolCall { id, name, arguments, malformed } => Some((id, (name, arguments.get(), malformed))),
+            TurnBlock::ToolCall { id, name, arguments, malformed } => Some((id, (name, arguments.get(), malformed))),
             _ => None,
         });
         let calls: Vec<_> = calls.collect();
@@ -76,31 +76,31 @@ impl Answer {
     }
 
     /// Returns the usable part of an interrupted response: its complete blocks and the partial text.
-    pub fn cut(mut self) -> Vec<Block> {
-        let is_half = |block: &Block| matches!(block, Block::ToolCall { malformed: Some(_), .. });
+    pub fn cut(mut self) -> Vec<TurnBlock> {
+        let is_half = |block: &TurnBlock| matches!(block, TurnBlock::ToolCall { malformed: Some(_), .. });
         self.blocks.retain(|block| !is_half(block));
         self.with_text()
     }
 
-    fn with_text(mut self) -> Vec<Block> {
-        let first_call = self.blocks.iter().position(|block| matches!(block, Block::ToolCall { .. }));
+    fn with_text(mut self) -> Vec<TurnBlock> {
+        let first_call = self.blocks.iter().position(|block| matches!(block, TurnBlock::ToolCall { .. }));
         // Text must precede the calls, because only results may follow a call.
-        self.blocks.insert(first_call.unwrap_or(self.blocks.len()), Block::Text(self.text));
+        self.blocks.insert(first_call.unwrap_or(self.blocks.len()), TurnBlock::Text(self.text));
         tidy(self.blocks)
     }
 }
 
 /// Removes blocks that cannot be sent back: blank texts and trailing reasoning.
-fn tidy(mut blocks: Vec<Block>) -> Vec<Block> {
+fn tidy(mut blocks: Vec<TurnBlock>) -> Vec<TurnBlock> {
     blocks.retain(is_something);
-    let is_thought = |block: &Block| matches!(block, Block::Thinking { .. });
+    let is_thought = |block: &TurnBlock| matches!(block, TurnBlock::Thinking { .. });
     let end = blocks.iter().rposition(|block| !is_thought(block)).map_or(0, |last| last + 1);
     blocks.truncate(end);
     blocks
 }
 
-fn is_something(block: &Block) -> bool {
-    !matches!(block, Block::Text(text) if text.trim().is_empty())
+fn is_something(block: &TurnBlock) -> bool {
+    !matches!(block, TurnBlock::Text(text) if text.trim().is_empty())
 }
 
 #[cfg(test)]
@@ -108,22 +108,22 @@ mod tests {
     use super::*;
     use wharf_json::RawJson;
 
-    fn thought() -> Block {
-        Block::Thinking { provider: "p".into(), raw: RawJson::empty_object() }
+    fn thought() -> TurnBlock {
+        TurnBlock::Thinking { provider: "p".into(), raw: RawJson::empty_object() }
     }
 
-    fn text(text: &str) -> Block {
-        Block::Text(text.into())
+    fn text(text: &str) -> TurnBlock {
+        TurnBlock::Text(text.into())
     }
 
-    fn call(malformed: Option<&str>) -> Block {
+    fn call(malformed: Option<&str>) -> TurnBlock {
         let malformed = malformed.map(str::to_owned);
-        Block::ToolCall { id: "1".into(), name: "t".into(), arguments: RawJson::empty_object(), malformed }
+        TurnBlock::ToolCall { id: "1".into(), name: "t".into(), arguments: RawJson::empty_object(), malformed }
     }
 
     #[test]
     fn what_is_kept_can_be_sent_back() {
-        let nothing: &[Block] = &[];
+        let nothing: &[TurnBlock] = &[];
         for (blocks, half, whole, cut) in [
             (vec![], "", vec![], vec![]),
             (vec![], "ha", vec![], vec![text("ha")]),
@@ -135,14 +135,14 @@ mod tests {
             (vec![call(None)], "ha", vec![call(None)], vec![text("ha"), call(None)]),
             (vec![thought(), call(Some("{"))], "", vec![thought(), call(Some("{"))], nothing.to_vec()),
         ] {
-            let answer = || Answer { blocks: blocks.clone(), text: half.into() };
+            let answer = || PartialResponse { blocks: blocks.clone(), text: half.into() };
             assert_eq!((answer().whole(), answer().cut()), (whole, cut), "{blocks:?} {half}");
         }
     }
 
     #[test]
     fn a_text_is_kept_once() {
-        let mut answer = Answer::default();
+        let mut answer = PartialResponse::default();
         answer.add_text("one, two");
         answer.add(text("one"));
         assert_eq!(answer.text, ", two");

@@ -2,7 +2,7 @@
 
 use std::collections::HashSet;
 
-use crate::conversation::{Block, Conversation};
+use crate::conversation::{Conversation, TurnBlock};
 use crate::whole::calls;
 
 /// Maximum length of an id. Every API accepts up to this many characters of `[A-Za-z0-9_-]`.
@@ -19,9 +19,9 @@ impl CallIds {
     }
 
     /// Gives a call an id that is unique and valid for every API. Returns other blocks unchanged.
-    pub fn settle(&mut self, block: Block) -> Block {
-        let Block::ToolCall { id, name, arguments, malformed } = block else { return block };
-        Block::ToolCall { id: self.unlike_others(&id), name, arguments, malformed }
+    pub fn settle(&mut self, block: TurnBlock) -> TurnBlock {
+        let TurnBlock::ToolCall { id, name, arguments, malformed } = block else { return block };
+        TurnBlock::ToolCall { id: self.unlike_others(&id), name, arguments, malformed }
     }
 
     fn unlike_others(&mut self, id: &str) -> String {

@@ -3,20 +3,20 @@
 use std::sync::Arc;
 
 use wharf_json::RawJson;
-use wharf_tools::Note;
+use wharf_tools::AgentNote;
 
-use super::answer::{Answer, SkippedCalls, TOO_LONG};
+use super::answer::{PartialResponse, SkippedCalls, TOO_LONG};
 use super::ids::CallIds;
 use super::noted::noted;
 use super::repeats::{CallSignature, LoopDetector};
-use super::room::{Reach, ShortenCost, TokenEstimator, leave_out_pictures, room, shorten};
-use super::round::Round;
-use super::wanted::Wanted;
-use super::{CallReport, Ending, RunEvent};
+use super::room::{ShortenCost, ShortenScope, TokenEstimator, leave_out_pictures, room, shorten};
+use super::round::CallRound;
+use super::wanted::RequestedCall;
+use super::{CallReport, RunEnding, RunEvent};
 use crate::agent::AgentLimits;
-use crate::conversation::{Block, Conversation, Role, Turn};
+use crate::conversation::{Conversation, ConversationTurn, TurnBlock, TurnRole};
 use crate::offer::ToolOffer;
-use crate::provider::{ModelError, ModelEvent, Stop};
+use crate::provider::{ModelError, ModelEvent, StopReason};
 use crate::whole;
 
 const CANCELLED: &str = "cancelled by the person";
@@ -27,9 +27,9 @@ const UNANSWERED: &str = "nobody knows what came of this call";
 const GO_ON: &str = "Go on.";
 
 /// An input of the machine.
-pub(crate) enum Event {
+pub(crate) enum RunInput {
     /// Completion of [`Effect::Gather`].
-    Gathered(Gathered),
+    Gathered(RequestInputs),
     /// The request budget is exhausted, because sub-agents or the parent run used it.
     OutOfRequests,
     /// An event of the response stream.
@@ -45,14 +45,14 @@ pub(crate) enum Event {
 }
 
 /// Inputs of a request besides the conversation.
-pub(crate) struct Gathered {
-    pub notes: Vec<Note>,
+pub(crate) struct RequestInputs {
+    pub notes: Vec<AgentNote>,
     pub offering: Arc<ToolOffer>,
 }
 
 /// An action for the driver.
 #[derive(Debug)]
-pub(crate) enum Effect {
+pub(crate) enum RunEffect {
     /// Collect the tools to offer, and the notes if the machine [accepts them](Machine::takes_notes).
     Gather,
     /// Send the [conversation](Machine::conversation) to the model.
@@ -68,7 +68,7 @@ pub(crate) enum Effect {
 }
 
 /// Decides the actions of an agent.
-pub(crate) struct Machine {
+pub(crate) struct RunMachine {
     limits: AgentLimits,
     /// Maximum tokens of the conversation.
     room: u64,
@@ -76,9 +76,9 @@ pub(crate) struct Machine {
     /// The conversation before its images were removed. Discarded once the model responds, which shows that the images
     /// were the cause.
     with_pictures: Option<Arc<Conversation>>,
-    phase: Phase,
+    phase: RunPhase,
     /// Blocks of the next user turn that are not in the conversation yet.
-    unsaid: Vec<Block>,
+    unsaid: Vec<TurnBlock>,
     /// Tools offered in the last request.
     offering: Option<Arc<ToolOffer>>,
     requests: u32,
@@ -87,31 +87,31 @@ pub(crate) struct Machine {
     gauge: TokenEstimator,
     ids: CallIds,
     repeats: LoopDetector,
-    effects: Vec<Effect>,
+    effects: Vec<RunEffect>,
 }
 
-enum Phase {
+enum RunPhase {
     Gathering,
-    Answering(Answer),
-    Calling(Round),
+    Answering(PartialResponse),
+    Calling(CallRound),
     Over,
 }
 
-impl Machine {
+impl RunMachine {
     /// Starts a run with the person's message. Returns the machine and the first effects. A message that repeats the
     /// last unanswered one is not added again. `max_tokens` is the output limit of one response.
     pub fn begin(
         mut conversation: Conversation,
-        said: Vec<Block>,
+        said: Vec<TurnBlock>,
         limits: AgentLimits,
         max_tokens: u32,
-    ) -> (Self, Vec<Effect>) {
+    ) -> (Self, Vec<RunEffect>) {
         whole::mend(&mut conversation, UNANSWERED);
         let unsaid = unsaid(&conversation, said);
         let mut machine = Self {
             limits,
             room: room(limits.context, max_tokens),
-            phase: Phase::Gathering,
+            phase: RunPhase::Gathering,
             unsaid,
             offering: None,
             requests: 0,
@@ -129,14 +129,14 @@ impl Machine {
     }
 
     /// Processes an event. Events that do not fit the current phase are ignored.
-    pub fn step(&mut self, event: Event) -> Vec<Effect> {
+    pub fn step(&mut self, event: RunInput) -> Vec<RunEffect> {
         match event {
-            Event::Gathered(gathered) => self.gathered(gathered),
-            Event::OutOfRequests => self.run_out(),
-            Event::Model(event) => self.heard(event),
-            Event::Failed(error) => self.failed(error),
-            Event::CallEnded { id, report } => self.call_ended(id, report),
-            Event::Cancelled => self.cancel(),
+            RunInput::Gathered(gathered) => self.gathered(gathered),
+            RunInput::OutOfRequests => self.run_out(),
+            RunInput::Model(event) => self.heard(event),
+            RunInput::Failed(error) => self.failed(error),
+            RunInput::CallEnded { id, report } => self.call_ended(id, report),
+            RunInput::Cancelled => self.cancel(),
         }
         std::mem::take(&mut self.effects)
     }
@@ -151,31 +151,31 @@ impl Machine {
     }
 
     pub fn is_over(&self) -> bool {
-        matches!(self.phase, Phase::Over)
+        matches!(self.phase, RunPhase::Over)
     }
 
     /// Reports whether the next turn is the user's, which can carry notes.
     pub fn takes_notes(&self) -> bool {
-        let is_asking = self.conversation.turns.last().is_some_and(|last| last.role == Role::User);
+        let is_asking = self.conversation.turns.last().is_some_and(|last| last.role == TurnRole::User);
         is_asking || !self.unsaid.is_empty()
     }
 
     fn go_on(&mut self) {
         if self.requests >= self.limits.requests {
-            return self.end(Ending::OutOfRequests);
+            return self.end(RunEnding::OutOfRequests);
         }
-        self.phase = Phase::Gathering;
-        self.effects.push(Effect::Gather);
+        self.phase = RunPhase::Gathering;
+        self.effects.push(RunEffect::Gather);
     }
 
     fn run_out(&mut self) {
-        if matches!(self.phase, Phase::Gathering) {
-            self.end(Ending::OutOfRequests);
+        if matches!(self.phase, RunPhase::Gathering) {
+            self.end(RunEnding::OutOfRequests);
         }
     }
 
-    fn gathered(&mut self, Gathered { notes, offering }: Gathered) {
-        if !matches!(self.phase, Phase::Gathering) {
+    fn gathered(&mut self, RequestInputs { notes, offering }: RequestInputs) {
+        if !matches!(self.phase, RunPhase::Gathering) {
             return;
         }
         for (block, event) in noted(notes) {
@@ -186,15 +186,15 @@ impl Machine {
         self.gauge.definitions = offering.tokens();
         self.offering = Some(offering);
         let estimate = self.gauge.estimate(&self.conversation);
-        self.make_room(estimate.saturating_sub(self.room), Reach::Old);
+        self.make_room(estimate.saturating_sub(self.room), ShortenScope::Old);
         self.requests += 1;
-        self.phase = Phase::Answering(Answer::default());
+        self.phase = RunPhase::Answering(PartialResponse::default());
         self.tell(RunEvent::Asking { request: self.requests });
-        self.effects.push(Effect::Ask);
+        self.effects.push(RunEffect::Ask);
     }
 
     /// Shortens the conversation. Reports whether any content could be removed.
-    fn make_room(&mut self, excess: u64, reach: Reach) -> bool {
+    fn make_room(&mut self, excess: u64, reach: ShortenScope) -> bool {
         if excess == 0 {
             return false;
         }
@@ -207,7 +207,7 @@ impl Machine {
     }
 
     fn heard(&mut self, event: ModelEvent) {
-        let Phase::Answering(answer) = &mut self.phase else { return };
+        let RunPhase::Answering(answer) = &mut self.phase else { return };
         if !matches!(event, ModelEvent::Waiting { .. }) {
             self.with_pictures = None;
         }
@@ -231,39 +231,39 @@ impl Machine {
         }
     }
 
-    fn answered(&mut self, answer: Answer, stop: &Stop) {
+    fn answered(&mut self, answer: PartialResponse, stop: &StopReason) {
         match stop {
-            Stop::MaxTokens => self.too_long(answer),
-            Stop::Refused => self.stop(answer.whole(), REFUSED, Ending::Refused),
-            Stop::Paused => self.act_on(answer.unchanged(), &SkippedCalls::new(), Self::go_on),
-            Stop::EndTurn | Stop::ToolCalls | Stop::Other(_) => {
-                self.act_on(answer.whole(), &SkippedCalls::new(), |machine| machine.end(Ending::Done));
+            StopReason::MaxTokens => self.too_long(answer),
+            StopReason::Refused => self.stop(answer.whole(), REFUSED, RunEnding::Refused),
+            StopReason::Paused => self.act_on(answer.unchanged(), &SkippedCalls::new(), Self::go_on),
+            StopReason::EndTurn | StopReason::ToolCalls | StopReason::Other(_) => {
+                self.act_on(answer.whole(), &SkippedCalls::new(), |machine| machine.end(RunEnding::Done));
             }
         }
     }
 
     /// Executes the calls that were complete when the response reached its token limit. Ends the run if there are none.
-    fn too_long(&mut self, answer: Answer) {
+    fn too_long(&mut self, answer: PartialResponse) {
         let (blocks, unmade) = answer.too_long();
-        let is_made = |block: &Block| matches!(block, Block::ToolCall { id, .. } if !unmade.contains_key(id));
+        let is_made = |block: &TurnBlock| matches!(block, TurnBlock::ToolCall { id, .. } if !unmade.contains_key(id));
         match blocks.iter().any(is_made) {
             true => self.act_on(blocks, &unmade, Self::go_on),
-            false => self.stop(blocks, TOO_LONG, Ending::TooLong),
+            false => self.stop(blocks, TOO_LONG, RunEnding::TooLong),
         }
     }
 
     /// Executes the calls of a response except those in `unmade`. Runs `otherwise` if the response has no calls.
-    fn act_on(&mut self, blocks: Vec<Block>, unmade: &SkippedCalls, otherwise: impl FnOnce(&mut Self)) {
-        let wanted = blocks.iter().filter_map(|block| Wanted::of(block, self.offering.as_deref()));
-        let wanted: Vec<Wanted> = wanted.map(|wanted| wanted.unless(unmade)).collect();
-        self.say(Role::Assistant, blocks);
+    fn act_on(&mut self, blocks: Vec<TurnBlock>, unmade: &SkippedCalls, otherwise: impl FnOnce(&mut Self)) {
+        let wanted = blocks.iter().filter_map(|block| RequestedCall::of(block, self.offering.as_deref()));
+        let wanted: Vec<RequestedCall> = wanted.map(|wanted| wanted.unless(unmade)).collect();
+        self.say(TurnRole::Assistant, blocks);
         self.gauge.count(std::mem::take(&mut self.counted), &self.conversation);
         if wanted.is_empty() {
             return otherwise(self);
         }
         let deeds: Vec<CallSignature> = wanted.iter().map(|wanted| wanted.deed).collect();
         let repeated = self.repeats.refuse_round(&deeds);
-        let mut round = Round::default();
+        let mut round = CallRound::default();
         for wanted in wanted {
             // The results of earlier calls in the same response are not known yet, unless those calls were refused.
             let repeated = repeated.or_else(|| if round.has_deeds() { None } else { self.repeats.refuse(wanted.deed) });
@@ -273,18 +273,18 @@ impl Machine {
             }
         }
         self.repeats.note_round(round.has_deeds());
-        self.phase = Phase::Calling(round);
+        self.phase = RunPhase::Calling(round);
         self.end_round();
     }
 
     /// Refuses a repeated call with an error result.
-    fn refuse(&mut self, Wanted { id, tool, .. }: Wanted, times: u32, round: &mut Round) {
+    fn refuse(&mut self, RequestedCall { id, tool, .. }: RequestedCall, times: u32, round: &mut CallRound) {
         round.answer(id, None, CallReport::error(repeats_itself(times)));
         self.tell(RunEvent::Repeated { tool, times });
     }
 
     /// Executes one call, unless its result is already known.
-    fn make(&mut self, Wanted { id, tool, arguments, deed, answer }: Wanted, round: &mut Round) {
+    fn make(&mut self, RequestedCall { id, tool, arguments, deed, answer }: RequestedCall, round: &mut CallRound) {
         self.tell(RunEvent::CallBegun { id: id.clone(), tool: tool.clone(), arguments: arguments.clone() });
         match answer {
             Some(report) => {
@@ -293,13 +293,13 @@ impl Machine {
             }
             None => {
                 round.open(id.clone(), deed);
-                self.effects.push(Effect::Call { id, tool, arguments });
+                self.effects.push(RunEffect::Call { id, tool, arguments });
             }
         }
     }
 
     fn call_ended(&mut self, id: String, report: CallReport) {
-        let Phase::Calling(round) = &mut self.phase else { return };
+        let RunPhase::Calling(round) = &mut self.phase else { return };
         if round.end(&id, &report) {
             self.tell(RunEvent::CallEnded { id, report });
             self.end_round();
@@ -308,7 +308,7 @@ impl Machine {
 
     /// Continues once all calls of a response have results.
     fn end_round(&mut self) {
-        let Phase::Calling(round) = &mut self.phase else { return };
+        let RunPhase::Calling(round) = &mut self.phase else { return };
         if !round.is_over() {
             return;
         }
@@ -316,19 +316,19 @@ impl Machine {
         self.repeats.record(round.deeds());
         self.unsaid = round.into_results();
         match self.repeats.is_hopeless() {
-            true => self.end(Ending::Looping),
+            true => self.end(RunEnding::Looping),
             false => self.go_on(),
         }
     }
 
     fn failed(&mut self, error: ModelError) {
-        let Phase::Answering(answer) = &mut self.phase else { return };
+        let RunPhase::Answering(answer) = &mut self.phase else { return };
         let answer = std::mem::take(answer);
         let may_ask = self.requests < self.limits.requests && answer.is_empty();
         if may_ask && self.give_way(&error) {
             return self.go_on();
         }
-        self.stop(answer.cut(), BROKEN_OFF, Ending::Failed(error));
+        self.stop(answer.cut(), BROKEN_OFF, RunEnding::Failed(error));
     }
 
     /// Removes the content that may have caused the error. Reports whether there was any.
@@ -339,7 +339,7 @@ impl Machine {
     /// Shortens the conversation by about half of its estimated size, because the estimate was too low.
     fn squeeze(&mut self) -> bool {
         let excess = self.gauge.estimate(&self.conversation).div_ceil(2).max(1);
-        self.make_room(excess, Reach::All) || self.make_room(excess, Reach::Utmost)
+        self.make_room(excess, ShortenScope::All) || self.make_room(excess, ShortenScope::Utmost)
     }
 
     fn leave_out_pictures(&mut self) -> bool {
@@ -353,53 +353,53 @@ impl Machine {
     }
 
     fn cancel(&mut self) {
-        match std::mem::replace(&mut self.phase, Phase::Over) {
-            Phase::Over => {}
-            Phase::Gathering => self.end(Ending::Cancelled),
-            Phase::Answering(answer) => {
-                self.effects.push(Effect::HangUp);
-                self.stop(answer.cut(), CANCELLED, Ending::Cancelled);
+        match std::mem::replace(&mut self.phase, RunPhase::Over) {
+            RunPhase::Over => {}
+            RunPhase::Gathering => self.end(RunEnding::Cancelled),
+            RunPhase::Answering(answer) => {
+                self.effects.push(RunEffect::HangUp);
+                self.stop(answer.cut(), CANCELLED, RunEnding::Cancelled);
             }
-            Phase::Calling(round) => self.withdraw(round),
+            RunPhase::Calling(round) => self.withdraw(round),
         }
     }
 
-    fn withdraw(&mut self, mut round: Round) {
-        self.effects.push(Effect::Withdraw);
+    fn withdraw(&mut self, mut round: CallRound) {
+        self.effects.push(RunEffect::Withdraw);
         for id in round.open_ids() {
             let report = CallReport::error(CANCELLED);
             round.end(&id, &report);
             self.tell(RunEvent::CallEnded { id, report });
         }
         self.unsaid = round.into_results();
-        self.end(Ending::Cancelled);
+        self.end(RunEnding::Cancelled);
     }
 
     /// Ends the run with a response whose calls are not executed.
-    fn stop(&mut self, blocks: Vec<Block>, why: &str, ending: Ending) {
+    fn stop(&mut self, blocks: Vec<TurnBlock>, why: &str, ending: RunEnding) {
         self.unsaid = whole::refusals(whole::calls(&blocks), why);
-        self.say(Role::Assistant, blocks);
+        self.say(TurnRole::Assistant, blocks);
         self.end(ending);
     }
 
-    fn end(&mut self, ending: Ending) {
+    fn end(&mut self, ending: RunEnding) {
         self.say_unsaid();
         // The retry without images failed as well, so the images are probably not the cause.
         if let Some(with_pictures) = self.with_pictures.take() {
             self.conversation = with_pictures;
         }
-        self.phase = Phase::Over;
+        self.phase = RunPhase::Over;
         self.tell(RunEvent::Ended(ending));
     }
 
     fn say_unsaid(&mut self) {
         let blocks = std::mem::take(&mut self.unsaid);
-        self.say(Role::User, blocks);
+        self.say(TurnRole::User, blocks);
     }
 
-    fn say(&mut self, role: Role, blocks: Vec<Block>) {
+    fn say(&mut self, role: TurnRole, blocks: Vec<TurnBlock>) {
         if !blocks.is_empty() {
-            let turn = Turn { role, blocks };
+            let turn = ConversationTurn { role, blocks };
             for conversation in std::iter::once(&mut self.conversation).chain(&mut self.with_pictures) {
                 whole::add(Arc::make_mut(conversation), turn.clone());
             }
@@ -408,21 +408,21 @@ impl Machine {
     }
 
     fn tell(&mut self, event: RunEvent) {
-        self.effects.push(Effect::Tell(event));
+        self.effects.push(RunEffect::Tell(event));
     }
 }
 
 /// Returns the new part of the person's message. Without any message to answer, returns a request to go on.
-fn unsaid(conversation: &Conversation, mut said: Vec<Block>) -> Vec<Block> {
+fn unsaid(conversation: &Conversation, mut said: Vec<TurnBlock>) -> Vec<TurnBlock> {
     said.retain(|block| match block {
-        Block::Text(text) | Block::Relayed(text) => !text.trim().is_empty(),
-        Block::Image { .. } => true,
+        TurnBlock::Text(text) | TurnBlock::Relayed(text) => !text.trim().is_empty(),
+        TurnBlock::Image { .. } => true,
         _ => false,
     });
-    let last = conversation.turns.last().filter(|last| last.role == Role::User);
+    let last = conversation.turns.last().filter(|last| last.role == TurnRole::User);
     match last {
         Some(last) if last.blocks.ends_with(&said) => Vec::new(),
-        None if said.is_empty() => vec![Block::Text(GO_ON.to_owned())],
+        None if said.is_empty() => vec![TurnBlock::Text(GO_ON.to_owned())],
         _ => said,
     }
 }

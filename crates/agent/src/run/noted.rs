@@ -1,17 +1,17 @@
 //! Conversion of notes to attributed blocks of the user's turn.
 
-use wharf_tools::Note;
+use wharf_tools::AgentNote;
 
 use super::RunEvent;
 use super::room::block_size;
-use crate::conversation::Block;
+use crate::conversation::TurnBlock;
 
 /// Maximum bytes of all notes in one request.
 const MOST: usize = 32 << 10;
 
 /// Converts notes to blocks of the user's turn and to events. Notes that do not fit are omitted, and the last block
 /// states how many.
-pub(super) fn noted(notes: Vec<Note>) -> Vec<(Block, RunEvent)> {
+pub(super) fn noted(notes: Vec<AgentNote>) -> Vec<(TurnBlock, RunEvent)> {
     let (mut room, mut told, mut left_out) = (MOST, Vec::new(), 0);
     for note in notes {
         let block = attributed(&note);
@@ -22,28 +22,28 @@ pub(super) fn noted(notes: Vec<Note>) -> Vec<(Block, RunEvent)> {
         room = rest;
         told.push((block, RunEvent::Noted { from: note.from.to_string(), text: note.text }));
     }
-    if let (Some((Block::Relayed(last), _)), 1..) = (told.last_mut(), left_out) {
+    if let (Some((TurnBlock::Relayed(last), _)), 1..) = (told.last_mut(), left_out) {
         last.push_str(&format!("\n({left_out} more notes were left out.)"));
     }
     told
 }
 
-fn attributed(note: &Note) -> Block {
-    let Note { from, text, missed, .. } = note;
+fn attributed(note: &AgentNote) -> TurnBlock {
+    let AgentNote { from, text, missed, .. } = note;
     let missed = if *missed == 0 { String::new() } else { format!(" ({missed} notes before it were left out.)") };
-    Block::quoted(&format!("Note from `{from}` (not from the user):{missed}"), text)
+    TurnBlock::quoted(&format!("Note from `{from}` (not from the user):{missed}"), text)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use wharf_tools::{NoteLimits, Notes};
+    use wharf_tools::{NoteLimits, NoteQueue};
 
     fn check(limits: NoteLimits, pushed: &[(&str, &str)], expected: &[&str]) {
-        let notes = Notes::new(limits);
+        let notes = NoteQueue::new(limits);
         pushed.iter().for_each(|(from, text)| notes.push(from, text));
         let told = noted(notes.take()).into_iter().map(|(block, _)| block);
-        let expected = expected.iter().map(|text| Block::Relayed((*text).to_owned()));
+        let expected = expected.iter().map(|text| TurnBlock::Relayed((*text).to_owned()));
         assert_eq!(told.collect::<Vec<_>>(), expected.collect::<Vec<_>>());
     }
 
@@ -59,12 +59,12 @@ mod tests {
 
     #[test]
     fn notes_are_bounded() {
-        let notes = Notes::new(NoteLimits { notes: 100, characters: 4000 });
+        let notes = NoteQueue::new(NoteLimits { notes: 100, characters: 4000 });
         (0..20).for_each(|_| notes.push("a", &"x".repeat(4000)));
         let told = noted(notes.take());
-        let texts = told.iter().map(|(block, _)| matches!(block, Block::Relayed(text) if text.len() < 5000));
+        let texts = told.iter().map(|(block, _)| matches!(block, TurnBlock::Relayed(text) if text.len() < 5000));
         assert!(texts.clone().all(|is_short| is_short) && texts.count() == 8);
-        let Some((Block::Relayed(last), _)) = told.last() else { panic!() };
+        let Some((TurnBlock::Relayed(last), _)) = told.last() else { panic!() };
         assert!(last.ends_with("(12 more notes were left out.)"));
     }
 }

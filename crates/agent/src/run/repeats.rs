@@ -23,14 +23,14 @@ pub(super) struct CallSignature(u64);
 /// History of calls and results, per call and per response.
 #[derive(Debug)]
 pub(super) struct LoopDetector {
-    calls: Past,
-    rounds: Past,
+    calls: CallHistory,
+    rounds: CallHistory,
     ignored: u32,
 }
 
 /// Signatures with their results. Bounded by the requests of a run and the maximum length of a response.
 #[derive(Debug)]
-struct Past {
+struct CallHistory {
     /// Number of repetitions after which a pattern is refused.
     limit: usize,
     /// Maximum length of a pattern.
@@ -57,7 +57,7 @@ impl CallSignature {
 impl LoopDetector {
     pub fn new(limit: u32) -> Self {
         let limit = usize::try_from(limit.max(1)).unwrap_or(usize::MAX);
-        let past = |longest| Past { limit, longest, done: Vec::new() };
+        let past = |longest| CallHistory { limit, longest, done: Vec::new() };
         Self { calls: past(LONGEST_OF_CALLS), rounds: past(LONGEST_OF_ROUNDS), ignored: 0 }
     }
 
@@ -94,7 +94,7 @@ impl LoopDetector {
     }
 }
 
-impl Past {
+impl CallHistory {
     /// Returns the number of identical results of a call, if the limit is reached. Records the refused call with the
     /// expected result, so that the pattern continues.
     fn refuse(&mut self, deed: CallSignature) -> Option<u32> {

@@ -1,6 +1,6 @@
 //! Conversion of outcomes to tool results for a model.
 
-use wharf_tools::{Block, Outcome};
+use wharf_tools::{OutcomeBlock, ToolOutcome};
 
 use super::CallReport;
 use crate::conversation::ResultBlock;
@@ -9,16 +9,16 @@ use crate::conversation::ResultBlock;
 const NOTHING: &str = "(the tool gave nothing back)";
 
 /// Converts an outcome: first its text, with references for all non-text blocks, then its images.
-pub(crate) fn report(outcome: &Outcome) -> CallReport {
+pub(crate) fn report(outcome: &ToolOutcome) -> CallReport {
     let text = Some(outcome.text()).filter(|text| !text.trim().is_empty());
     let mut content = vec![ResultBlock::Text(text.unwrap_or_else(|| NOTHING.to_owned()))];
     content.extend(outcome.blocks.iter().filter_map(picture));
     CallReport::new(content, outcome.is_error)
 }
 
-fn picture(block: &Block) -> Option<ResultBlock> {
+fn picture(block: &OutcomeBlock) -> Option<ResultBlock> {
     match block {
-        Block::Image { data, mime, .. } => ResultBlock::picture(mime, data),
+        OutcomeBlock::Image { data, mime, .. } => ResultBlock::picture(mime, data),
         _ => None,
     }
 }
@@ -29,12 +29,12 @@ mod tests {
     use wharf_json::RawJson;
     use wharf_tools::Base64Text;
 
-    fn image(data: &str, mime: &str) -> Block {
+    fn image(data: &str, mime: &str) -> OutcomeBlock {
         let data = Base64Text::from_json(RawJson::parse(format!("\"{data}\"")).unwrap()).unwrap();
-        Block::Image { data, mime: mime.into(), raw: None }
+        OutcomeBlock::Image { data, mime: mime.into(), raw: None }
     }
 
-    fn check(outcome: Outcome, text: &str, pictures: &[(&str, &str)]) {
+    fn check(outcome: ToolOutcome, text: &str, pictures: &[(&str, &str)]) {
         let report = report(&outcome);
         let picture = |&(media_type, data): &(&str, &str)| {
             let (media_type, data) = (media_type.to_owned(), data.to_owned());
@@ -47,21 +47,25 @@ mod tests {
 
     #[test]
     fn a_model_gets_text_and_pictures() {
-        check(Outcome::new(Vec::new()), NOTHING, &[]);
-        check(Outcome::error("no"), "no", &[]);
-        check(Outcome::text_of("a").with_data(RawJson::known(r#"{"b":1}"#)), "a\n{\"b\":1}", &[]);
+        check(ToolOutcome::new(Vec::new()), NOTHING, &[]);
+        check(ToolOutcome::error("no"), "no", &[]);
+        check(ToolOutcome::text_of("a").with_data(RawJson::known(r#"{"b":1}"#)), "a\n{\"b\":1}", &[]);
         let shot = || image("aGk=", "image/PNG");
         check(
-            Outcome::new(vec![Block::text("a"), shot(), Block::text("b")]),
+            ToolOutcome::new(vec![OutcomeBlock::text("a"), shot(), OutcomeBlock::text("b")]),
             "a\n[image image/PNG, 2 bytes]\nb",
             &[("image/png", "aGk=")],
         );
-        check(Outcome::new(vec![image("aGk", "image/webp")]), "[image image/webp, 2 bytes]", &[("image/webp", "aGk=")]);
+        check(
+            ToolOutcome::new(vec![image("aGk", "image/webp")]),
+            "[image image/webp, 2 bytes]",
+            &[("image/webp", "aGk=")],
+        );
     }
 
     #[test]
     fn what_no_api_takes_is_a_reference() {
-        check(Outcome::new(vec![image("aGk=", "image/tiff")]), "[image image/tiff, 2 bytes]", &[]);
-        check(Outcome::new(vec![image("a*k=", "image/png")]), "[image image/png, 2 bytes]", &[]);
+        check(ToolOutcome::new(vec![image("aGk=", "image/tiff")]), "[image image/tiff, 2 bytes]", &[]);
+        check(ToolOutcome::new(vec![image("a*k=", "image/png")]), "[image image/png, 2 bytes]", &[]);
     }
 }

@@ -4,7 +4,7 @@
 //! then old relayed texts, then old model turns with the results of their calls. The person's own text is never
 //! removed.
 
-use crate::conversation::{Block, Conversation, ResultBlock, Role, Turn};
+use crate::conversation::{Conversation, ConversationTurn, ResultBlock, TurnBlock, TurnRole};
 use crate::offer::tokens;
 use crate::whole;
 
@@ -14,7 +14,7 @@ const LEAST_SAVED: usize = 200;
 
 /// Scope of shortening.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Reach {
+pub(super) enum ShortenScope {
     /// Content older than the last model turn.
     Old,
     /// The same with a shorter limit, and as a last resort the ends of texts that the model has not seen yet.
@@ -37,12 +37,12 @@ pub(super) struct ShortenCost {
 pub(super) struct TokenEstimator {
     /// Tokens of the tool definitions sent with each request.
     pub definitions: u64,
-    counted: Option<Counted>,
+    counted: Option<TokenCount>,
 }
 
 /// Token count reported by an API, and the size of the counted conversation.
 #[derive(Debug, Clone, Copy)]
-struct Counted {
+struct TokenCount {
     tokens: u64,
     size: usize,
 }
@@ -50,13 +50,13 @@ struct Counted {
 impl TokenEstimator {
     /// Records the tokens reported by an API up to and including its last response. Some APIs report none.
     pub fn count(&mut self, tokens: u64, conversation: &Conversation) {
-        self.counted = (tokens > 0).then(|| Counted { tokens, size: size(conversation) });
+        self.counted = (tokens > 0).then(|| TokenCount { tokens, size: size(conversation) });
     }
 
     pub fn estimate(&self, conversation: &Conversation) -> u64 {
         let now = tokens(size(conversation));
         match self.counted {
-            Some(Counted { tokens: counted, size }) => counted.saturating_add(now).saturating_sub(tokens(size)),
+            Some(TokenCount { tokens: counted, size }) => counted.saturating_add(now).saturating_sub(tokens(size)),
             None => now.saturating_add(self.definitions),
         }
     }
@@ -69,21 +69,21 @@ pub(super) fn room(context: u64, max_tokens: u32) -> u64 {
 }
 
 /// Removes about `excess` tokens from a conversation and returns the cost.
-pub(super) fn shorten(conversation: &mut Conversation, excess: u64, reach: Reach) -> ShortenCost {
+pub(super) fn shorten(conversation: &mut Conversation, excess: u64, reach: ShortenScope) -> ShortenCost {
     let missing = usize::try_from(excess.saturating_mul(4)).unwrap_or(usize::MAX);
-    let mut making = Making { missing, answers: 0 };
+    let mut making = ContextShrinker { missing, answers: 0 };
     let turns = &mut conversation.turns[..];
     let before = user_sizes(turns);
     let old = newest(turns);
     making.leave_out_pictures(&mut turns[..old]);
-    making.cut_texts(&mut turns[..old], if reach == Reach::Old { 1000 } else { 400 });
+    making.cut_texts(&mut turns[..old], if reach == ShortenScope::Old { 1000 } else { 400 });
     making.drop_relayed(&mut turns[..old]);
     making.drop_answers(turns);
-    if reach != Reach::Old {
+    if reach != ShortenScope::Old {
         making.leave_out_pictures(turns);
-        making.cut_texts(turns, if reach == Reach::All { 4000 } else { 400 });
+        making.cut_texts(turns, if reach == ShortenScope::All { 4000 } else { 400 });
     }
-    if reach == Reach::Utmost {
+    if reach == ShortenScope::Utmost {
         making.drop_relayed(turns);
     }
     let results = before.iter().zip(user_sizes(turns)).filter(|(before, now)| *before != now).count();
@@ -97,13 +97,13 @@ pub(super) fn leave_out_pictures(conversation: &mut Conversation) -> usize {
 }
 
 /// Returns the index after the last model turn.
-fn newest(turns: &[Turn]) -> usize {
-    turns.iter().rposition(|turn| turn.role == Role::Assistant).map_or(0, |last| last + 1)
+fn newest(turns: &[ConversationTurn]) -> usize {
+    turns.iter().rposition(|turn| turn.role == TurnRole::Assistant).map_or(0, |last| last + 1)
 }
 
 /// Returns the sizes of all user-side blocks. A block that shrinks is a tool result or a relayed text.
-fn user_sizes(turns: &[Turn]) -> Vec<usize> {
-    turns.iter().filter(|turn| turn.role == Role::User).flat_map(|turn| &turn.blocks).map(block_size).collect()
+fn user_sizes(turns: &[ConversationTurn]) -> Vec<usize> {
+    turns.iter().filter(|turn| turn.role == TurnRole::User).flat_map(|turn| &turn.blocks).map(block_size).collect()
 }
 
 /// Removes dropped blocks and merges user turns that become adjacent, so that the roles still alternate.
@@ -115,24 +115,25 @@ fn clear_up(conversation: &mut Conversation) {
 }
 
 /// Shortening in progress. Dropped blocks hold their position until the end, so that each is counted once.
-struct Making {
+struct ContextShrinker {
     /// Bytes that still have to be removed.
     missing: usize,
     answers: usize,
 }
 
-impl Making {
-    fn leave_out_pictures(&mut self, turns: &mut [Turn]) {
-        let saved = |block: &mut Block| without_pictures(block) * (Block::PICTURE_SIZE - PICTURE_LEFT_OUT.len());
+impl ContextShrinker {
+    fn leave_out_pictures(&mut self, turns: &mut [ConversationTurn]) {
+        let saved =
+            |block: &mut TurnBlock| without_pictures(block) * (TurnBlock::PICTURE_SIZE - PICTURE_LEFT_OUT.len());
         self.each_block(turns, saved);
     }
 
-    fn cut_texts(&mut self, turns: &mut [Turn], kept: usize) {
+    fn cut_texts(&mut self, turns: &mut [ConversationTurn], kept: usize) {
         self.each_block(turns, |block| cut_block(block, kept));
     }
 
     /// Shrinks blocks, oldest first, until enough is removed.
-    fn each_block(&mut self, turns: &mut [Turn], mut saved: impl FnMut(&mut Block) -> usize) {
+    fn each_block(&mut self, turns: &mut [ConversationTurn], mut saved: impl FnMut(&mut TurnBlock) -> usize) {
         for block in turns.iter_mut().flat_map(|turn| &mut turn.blocks) {
             if self.missing == 0 {
                 return;
@@ -142,10 +143,11 @@ impl Making {
     }
 
     /// Drops relayed texts, oldest first. The last remaining block of a turn is never dropped.
-    fn drop_relayed(&mut self, turns: &mut [Turn]) {
+    fn drop_relayed(&mut self, turns: &mut [ConversationTurn]) {
         for turn in turns {
             let mut kept = turn.blocks.iter().filter(|block| !is_dropped(block)).count();
-            for block in turn.blocks.iter_mut().filter(|block| matches!(block, Block::Relayed(_)) && !is_dropped(block))
+            for block in
+                turn.blocks.iter_mut().filter(|block| matches!(block, TurnBlock::Relayed(_)) && !is_dropped(block))
             {
                 if self.missing == 0 || kept == 1 {
                     break;
@@ -157,39 +159,40 @@ impl Making {
     }
 
     /// Drops the oldest model turns except the last, each with the results of its calls.
-    fn drop_answers(&mut self, turns: &mut [Turn]) {
+    fn drop_answers(&mut self, turns: &mut [ConversationTurn]) {
         let last = newest(turns).saturating_sub(1);
         for at in 1..last {
             if self.missing == 0 {
                 return;
             }
-            if turns[at].role == Role::Assistant {
+            if turns[at].role == TurnRole::Assistant {
                 turns[at].blocks.iter_mut().for_each(|block| self.drop(block));
-                let results = turns[at + 1].blocks.iter_mut().filter(|block| matches!(block, Block::ToolResult { .. }));
+                let results =
+                    turns[at + 1].blocks.iter_mut().filter(|block| matches!(block, TurnBlock::ToolResult { .. }));
                 results.for_each(|result| self.drop(result));
                 self.answers += 1;
             }
         }
     }
 
-    fn drop(&mut self, block: &mut Block) {
+    fn drop(&mut self, block: &mut TurnBlock) {
         self.missing = self.missing.saturating_sub(block_size(block));
-        *block = Block::Relayed(String::new());
+        *block = TurnBlock::Relayed(String::new());
     }
 }
 
-fn is_dropped(block: &Block) -> bool {
-    matches!(block, Block::Relayed(text) if text.is_empty())
+fn is_dropped(block: &TurnBlock) -> bool {
+    matches!(block, TurnBlock::Relayed(text) if text.is_empty())
 }
 
 /// Replaces each image by a placeholder text and returns their number.
-fn without_pictures(block: &mut Block) -> usize {
+fn without_pictures(block: &mut TurnBlock) -> usize {
     match block {
-        Block::Image { .. } => {
-            *block = Block::Relayed(PICTURE_LEFT_OUT.to_owned());
+        TurnBlock::Image { .. } => {
+            *block = TurnBlock::Relayed(PICTURE_LEFT_OUT.to_owned());
             1
         }
-        Block::ToolResult { content, .. } => {
+        TurnBlock::ToolResult { content, .. } => {
             let pictures = content.iter_mut().filter(|block| is_picture(block));
             pictures.map(|picture| *picture = ResultBlock::Text(PICTURE_LEFT_OUT.to_owned())).count()
         }
@@ -202,10 +205,10 @@ fn is_picture(block: &ResultBlock) -> bool {
 }
 
 /// Truncates the texts of a result or a relayed text. Returns the bytes saved.
-fn cut_block(block: &mut Block, kept: usize) -> usize {
+fn cut_block(block: &mut TurnBlock, kept: usize) -> usize {
     match block {
-        Block::Relayed(text) => cut(text, kept),
-        Block::ToolResult { content, .. } => {
+        TurnBlock::Relayed(text) => cut(text, kept),
+        TurnBlock::ToolResult { content, .. } => {
             let cut_result = |block: &mut ResultBlock| match block {
                 ResultBlock::Text(text) => cut(text, kept),
                 ResultBlock::Image { .. } => 0,
@@ -232,25 +235,25 @@ fn size(conversation: &Conversation) -> usize {
     conversation.system.as_deref().map_or(0, str::len) + turns_size(&conversation.turns)
 }
 
-fn turns_size(turns: &[Turn]) -> usize {
+fn turns_size(turns: &[ConversationTurn]) -> usize {
     turns.iter().flat_map(|turn| &turn.blocks).map(block_size).sum()
 }
 
 /// Returns the approximate size of a block in bytes.
-pub(super) fn block_size(block: &Block) -> usize {
+pub(super) fn block_size(block: &TurnBlock) -> usize {
     match block {
-        Block::Text(text) | Block::Relayed(text) => text.len(),
-        Block::Image { .. } => Block::PICTURE_SIZE,
-        Block::ToolCall { name, arguments, .. } => name.len() + arguments.as_bytes().len(),
-        Block::ToolResult { content, .. } => content.iter().map(result_size).sum(),
-        Block::Thinking { raw, .. } | Block::Unknown { raw, .. } => raw.as_bytes().len(),
+        TurnBlock::Text(text) | TurnBlock::Relayed(text) => text.len(),
+        TurnBlock::Image { .. } => TurnBlock::PICTURE_SIZE,
+        TurnBlock::ToolCall { name, arguments, .. } => name.len() + arguments.as_bytes().len(),
+        TurnBlock::ToolResult { content, .. } => content.iter().map(result_size).sum(),
+        TurnBlock::Thinking { raw, .. } | TurnBlock::Unknown { raw, .. } => raw.as_bytes().len(),
     }
 }
 
 fn result_size(block: &ResultBlock) -> usize {
     match block {
         ResultBlock::Text(text) => text.len(),
-        ResultBlock::Image { .. } => Block::PICTURE_SIZE,
+        ResultBlock::Image { .. } => TurnBlock::PICTURE_SIZE,
     }
 }
 

@@ -2,30 +2,30 @@
 
 use super::CallReport;
 use super::repeats::CallSignature;
-use crate::conversation::Block;
+use crate::conversation::TurnBlock;
 
 /// The calls of one response in the model's order. Bounded by the maximum length of a response.
 #[derive(Debug, Default)]
-pub(super) struct Round {
-    calls: Vec<Made>,
+pub(super) struct CallRound {
+    calls: Vec<RoundCall>,
 }
 
 #[derive(Debug)]
-struct Made {
+struct RoundCall {
     id: String,
     deed: Option<CallSignature>,
     report: Option<CallReport>,
 }
 
-impl Round {
+impl CallRound {
     /// Adds a call that is being executed.
     pub fn open(&mut self, id: String, deed: CallSignature) {
-        self.calls.push(Made { id, deed: Some(deed), report: None });
+        self.calls.push(RoundCall { id, deed: Some(deed), report: None });
     }
 
     /// Adds a call with a known result. A call refused as a repetition has no deed.
     pub fn answer(&mut self, id: String, deed: Option<CallSignature>, report: CallReport) {
-        self.calls.push(Made { id, deed, report: Some(report) });
+        self.calls.push(RoundCall { id, deed, report: Some(report) });
     }
 
     /// Stores the result of a call. Reports whether the call was pending.
@@ -54,10 +54,10 @@ impl Round {
     }
 
     /// Returns the results in the order of the calls, regardless of the order of completion.
-    pub fn into_results(self) -> Vec<Block> {
-        let result = |made: Made| {
+    pub fn into_results(self) -> Vec<TurnBlock> {
+        let result = |made: RoundCall| {
             let CallReport { content, is_error, .. } = made.report?;
-            Some(Block::ToolResult { id: made.id, content, is_error })
+            Some(TurnBlock::ToolResult { id: made.id, content, is_error })
         };
         self.calls.into_iter().filter_map(result).collect()
     }

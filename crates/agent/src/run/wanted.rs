@@ -2,17 +2,17 @@
 
 use wharf_json::RawJson;
 use wharf_spec::Shown;
-use wharf_tools::Outcome;
+use wharf_tools::ToolOutcome;
 
 use super::CallReport;
 use super::answer::SkippedCalls;
 use super::repeats::CallSignature;
 use super::results::report;
-use crate::conversation::Block;
-use crate::offer::{Meaning, ToolOffer};
+use crate::conversation::TurnBlock;
+use crate::offer::{ResolvedCall, ToolOffer};
 
 /// A tool call requested by the model.
-pub(super) struct Wanted {
+pub(super) struct RequestedCall {
     pub id: String,
     pub tool: String,
     pub arguments: RawJson,
@@ -21,18 +21,18 @@ pub(super) struct Wanted {
     pub answer: Option<CallReport>,
 }
 
-impl Wanted {
+impl RequestedCall {
     /// Resolves a call against the offered tools. Returns `None` if the block is not a call.
-    pub fn of(block: &Block, offering: Option<&ToolOffer>) -> Option<Self> {
-        let Block::ToolCall { id, name, arguments, malformed } = block else { return None };
+    pub fn of(block: &TurnBlock, offering: Option<&ToolOffer>) -> Option<Self> {
+        let TurnBlock::ToolCall { id, name, arguments, malformed } = block else { return None };
         let meaning = match (malformed, offering) {
-            (Some(text), _) => Meaning::Answer(Outcome::error(misspelt(text))),
+            (Some(text), _) => ResolvedCall::Answer(ToolOutcome::error(misspelt(text))),
             (None, Some(offering)) => offering.meaning(name, arguments),
-            (None, None) => Meaning::Call { tool: name.clone(), arguments: arguments.clone() },
+            (None, None) => ResolvedCall::Call { tool: name.clone(), arguments: arguments.clone() },
         };
         let (tool, arguments, answer) = match meaning {
-            Meaning::Call { tool, arguments } => (tool, arguments, None),
-            Meaning::Answer(outcome) => (name.clone(), arguments.clone(), Some(report(&outcome))),
+            ResolvedCall::Call { tool, arguments } => (tool, arguments, None),
+            ResolvedCall::Answer(outcome) => (name.clone(), arguments.clone(), Some(report(&outcome))),
         };
         let deed = CallSignature::of(&tool, &arguments, malformed.as_deref());
         Some(Self { id: id.clone(), tool, arguments, deed, answer })

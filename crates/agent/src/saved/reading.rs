@@ -9,7 +9,7 @@ use serde::Deserialize;
 use serde::de::IgnoredAny;
 
 use super::ConversationSummary;
-use crate::conversation::{Block, Conversation, Role, SavedLineError, Turn};
+use crate::conversation::{Conversation, ConversationTurn, SavedLineError, TurnBlock, TurnRole};
 use crate::whole;
 
 /// Maximum bytes of a saved conversation.
@@ -21,7 +21,7 @@ const TURNS: [&[u8]; 2] = [br#"{"schema":1,"turn":"#, br#"{"schema":2,"turn":"#]
 const UNANSWERED: &str = "the program ended before this was answered";
 
 /// Contents of a saved file.
-pub(super) struct Found {
+pub(super) struct FileContents {
     pub conversation: Conversation,
     pub servers: Vec<String>,
     pub problems: Vec<String>,
@@ -32,7 +32,7 @@ pub(super) struct Found {
 /// A line other than a turn.
 #[derive(Deserialize)]
 #[serde(rename_all = "snake_case")]
-struct Beside {
+struct OtherLine {
     #[serde(default)]
     conversation: Option<IgnoredAny>,
     #[serde(default)]
@@ -40,9 +40,9 @@ struct Beside {
 }
 
 /// Reads a conversation. Returns the schema version as an error if it is newer than the supported one.
-pub(super) fn read(bytes: &[u8]) -> Result<Found, u32> {
+pub(super) fn read(bytes: &[u8]) -> Result<FileContents, u32> {
     let whole = bytes.iter().rposition(|byte| *byte == b'\n').map_or(0, |last| last + 1);
-    let mut found = Found {
+    let mut found = FileContents {
         conversation: Conversation::default(),
         servers: Vec::new(),
         problems: Vec::new(),
@@ -57,9 +57,9 @@ pub(super) fn read(bytes: &[u8]) -> Result<Found, u32> {
     Ok(found)
 }
 
-impl Found {
+impl FileContents {
     fn take(&mut self, number: usize, line: &[u8]) -> Result<(), u32> {
-        let error = match Turn::from_line(line) {
+        let error = match ConversationTurn::from_line(line) {
             Ok(turn) => {
                 self.conversation.turns.push(turn);
                 return Ok(());
@@ -68,8 +68,8 @@ impl Found {
             Err(error) => error,
         };
         match beside(&error, line) {
-            Some(Beside { servers: Some(servers), .. }) => self.servers = servers,
-            Some(Beside { conversation: Some(_), .. }) => {}
+            Some(OtherLine { servers: Some(servers), .. }) => self.servers = servers,
+            Some(OtherLine { conversation: Some(_), .. }) => {}
             _ => self.problems.push(format!("line {number}: {error}")),
         }
         Ok(())
@@ -77,7 +77,7 @@ impl Found {
 }
 
 /// Decodes a line other than a turn. A line that exceeds the structural limits is not decoded.
-fn beside(error: &SavedLineError, line: &[u8]) -> Option<Beside> {
+fn beside(error: &SavedLineError, line: &[u8]) -> Option<OtherLine> {
     matches!(error, SavedLineError::Shape(_)).then(|| serde_json::from_slice(line).ok())?
 }
 
@@ -90,16 +90,16 @@ pub(super) fn summary(path: &Path, id: String, at: SystemTime) -> Option<Convers
         // Most lines are only counted, not decoded.
         if TURNS.iter().any(|begin| line.starts_with(begin)) {
             turns += 1;
-            first = first.or_else(|| Turn::from_line(&line).ok().as_ref().and_then(first_words));
+            first = first.or_else(|| ConversationTurn::from_line(&line).ok().as_ref().and_then(first_words));
         }
     }
     Some(ConversationSummary { id, at, turns, first: first.unwrap_or_default() })
 }
 
-fn first_words(turn: &Turn) -> Option<String> {
-    let blocks = if turn.role == Role::User { &turn.blocks[..] } else { &[] };
+fn first_words(turn: &ConversationTurn) -> Option<String> {
+    let blocks = if turn.role == TurnRole::User { &turn.blocks[..] } else { &[] };
     blocks.iter().find_map(|block| match block {
-        Block::Text(text) | Block::Relayed(text) => Some(text.chars().take(FIRST).collect()),
+        TurnBlock::Text(text) | TurnBlock::Relayed(text) => Some(text.chars().take(FIRST).collect()),
         _ => None,
     })
 }

@@ -5,23 +5,24 @@ use tempfile::TempDir;
 use wharf_json::RawJson;
 
 use super::*;
-use crate::conversation::{Block, ResultBlock, Role};
+use crate::conversation::{ResultBlock, TurnBlock, TurnRole};
 
-fn user(text: &str) -> Turn {
-    Turn { role: Role::User, blocks: vec![Block::Text(text.into())] }
+fn user(text: &str) -> ConversationTurn {
+    ConversationTurn { role: TurnRole::User, blocks: vec![TurnBlock::Text(text.into())] }
 }
 
-fn assistant(text: &str) -> Turn {
-    Turn { role: Role::Assistant, blocks: vec![Block::Text(text.into())] }
+fn assistant(text: &str) -> ConversationTurn {
+    ConversationTurn { role: TurnRole::Assistant, blocks: vec![TurnBlock::Text(text.into())] }
 }
 
-fn calling(id: &str) -> Turn {
-    let call = Block::ToolCall { id: id.into(), name: "t".into(), arguments: RawJson::empty_object(), malformed: None };
-    Turn { role: Role::Assistant, blocks: vec![call] }
+fn calling(id: &str) -> ConversationTurn {
+    let call =
+        TurnBlock::ToolCall { id: id.into(), name: "t".into(), arguments: RawJson::empty_object(), malformed: None };
+    ConversationTurn { role: TurnRole::Assistant, blocks: vec![call] }
 }
 
 /// Returns a directory with one closed conversation of these turns, and its id.
-fn saved(turns: &[Turn]) -> (TempDir, String) {
+fn saved(turns: &[ConversationTurn]) -> (TempDir, String) {
     let directory = TempDir::new().unwrap();
     let mut saved = SavedConversation::begin(directory.path()).unwrap();
     turns.iter().for_each(|turn| saved.append(turn).unwrap());
@@ -120,7 +121,7 @@ fn a_conversation_of_the_first_schema_is_listed_and_gone_on_with() {
     write(&directory, &id, |text| text.replace("{\"schema\":2,", "{\"schema\":1,"));
     let listed = SavedConversation::list(directory.path(), 2).unwrap();
     assert_eq!((listed[0].first.as_str(), listed[0].turns), ("hi", 2));
-    let relayed = Turn { role: Role::User, blocks: vec![Block::quoted("Whose:", "words")] };
+    let relayed = ConversationTurn { role: TurnRole::User, blocks: vec![TurnBlock::quoted("Whose:", "words")] };
     let mut resumed = SavedConversation::resume(directory.path(), None).unwrap();
     resumed.saved.append(&relayed).unwrap();
     drop(resumed.saved);
@@ -134,8 +135,8 @@ fn what_was_not_answered_is_answered_with_that() {
     let (directory, _) = saved(&[user("hi"), calling("1")]);
     let turns = SavedConversation::resume(directory.path(), None).unwrap().conversation.turns;
     let content = vec![ResultBlock::Text("the program ended before this was answered".into())];
-    let result = Block::ToolResult { id: "1".into(), content, is_error: true };
-    assert_eq!(turns[2..], [Turn { role: Role::User, blocks: vec![result] }]);
+    let result = TurnBlock::ToolResult { id: "1".into(), content, is_error: true };
+    assert_eq!(turns[2..], [ConversationTurn { role: TurnRole::User, blocks: vec![result] }]);
 }
 
 #[test]
@@ -192,11 +193,11 @@ fn the_newest_is_listed_first() {
 
 #[test]
 fn a_conversation_is_listed_under_what_its_user_said() {
-    let picture = Block::Image { media_type: "image/png".into(), data: "aGk=".into() };
-    let began = |block: Block| Turn { role: Role::User, blocks: vec![block] };
+    let picture = TurnBlock::Image { media_type: "image/png".into(), data: "aGk=".into() };
+    let began = |block: TurnBlock| ConversationTurn { role: TurnRole::User, blocks: vec![block] };
     for (first, expected) in [
         (user("hi"), "hi"),
-        (began(Block::Relayed("whose:\n> words".into())), "whose:\n> words"),
+        (began(TurnBlock::Relayed("whose:\n> words".into())), "whose:\n> words"),
         (began(picture), "then"),
     ] {
         let (directory, _) = saved(&[first, assistant("hello"), user("then")]);

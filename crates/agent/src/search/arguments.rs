@@ -20,7 +20,7 @@ pub fn arguments(schema: &RawJson) -> Vec<(String, String)> {
 }
 
 fn said(schema: &RawJson) -> String {
-    let Described { title, description } = schema.decode(&JsonLimits::default()).unwrap_or_default();
+    let PropertyTexts { title, description } = schema.decode(&JsonLimits::default()).unwrap_or_default();
     [title, description].into_iter().flatten().collect::<Vec<_>>().join(" ")
 }
 
@@ -31,7 +31,7 @@ struct SchemaProperties<'a> {
 }
 
 #[derive(Deserialize, Default)]
-struct Described<'a> {
+struct PropertyTexts<'a> {
     #[serde(borrow, default)]
     title: Option<Cow<'a, str>>,
     #[serde(borrow, default)]

@@ -10,13 +10,13 @@ const SATURATION: f32 = 1.2;
 const LENGTH_COST: f32 = 0.75;
 
 /// One field of all tools: its words per tool, and its weight.
-pub(super) struct Field {
+pub(super) struct IndexedField {
     weight: f32,
     tools: Vec<BTreeSet<String>>,
     embedder: Embedder<u64, WhitespaceTokenizer>,
 }
 
-impl Field {
+impl IndexedField {
     /// Creates a field from its words per tool.
     ///
     /// Each word is used once per tool, and the reference length is the median. So a tool gains no advantage by

@@ -9,7 +9,7 @@ use super::words::pieces;
 const LONGEST: usize = 256;
 
 /// Name lookup table.
-pub(super) struct Names {
+pub(super) struct NameIndex {
     /// All full names of each tool.
     spelt: Vec<Vec<String>>,
     /// Tools by the letters and digits of their names.
@@ -18,7 +18,7 @@ pub(super) struct Names {
 
 /// Quality of a name match, in ascending order.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) enum Named {
+pub(super) enum NameMatch {
     /// Same letters and digits.
     Letters,
     /// Same words.
@@ -27,7 +27,7 @@ pub(super) enum Named {
     Verbatim,
 }
 
-impl Names {
+impl NameIndex {
     pub(super) fn of(tools: &[SearchableTool<'_>]) -> Self {
         let spelt: Vec<Vec<String>> = tools.iter().map(spellings).collect();
         let mut by_letters: HashMap<String, Vec<usize>> = HashMap::new();
@@ -44,25 +44,25 @@ impl Names {
 
     /// Returns the tools named by the whole query, or by one of its multi-word parts such as `list_issues`. Each tool
     /// occurs once.
-    pub(super) fn named(&self, query: &str) -> BTreeMap<usize, Named> {
+    pub(super) fn named(&self, query: &str) -> BTreeMap<usize, NameMatch> {
         let trim = |part: &str| part.trim_matches(|letter: char| !letter.is_alphanumeric()).to_owned();
         let parts = query.split_whitespace().map(trim).filter(|part| pieces(part).len() > 1);
         let mut named = BTreeMap::new();
         for said in std::iter::once(query.trim().to_owned()).chain(parts) {
             for &at in self.by_letters.get(&letters(&said)).into_iter().flatten() {
                 let how = self.likeness(at, &said);
-                named.entry(at).and_modify(|known: &mut Named| *known = how.max(*known)).or_insert(how);
+                named.entry(at).and_modify(|known: &mut NameMatch| *known = how.max(*known)).or_insert(how);
             }
         }
         named
     }
 
-    fn likeness(&self, at: usize, said: &str) -> Named {
+    fn likeness(&self, at: usize, said: &str) -> NameMatch {
         let words = pieces(said);
         match &self.spelt[at] {
-            names if names.iter().any(|name| name == said) => Named::Verbatim,
-            names if names.iter().any(|name| pieces(name) == words) => Named::Words,
-            _ => Named::Letters,
+            names if names.iter().any(|name| name == said) => NameMatch::Verbatim,
+            names if names.iter().any(|name| pieces(name) == words) => NameMatch::Words,
+            _ => NameMatch::Letters,
         }
     }
 }

@@ -144,14 +144,14 @@ mod tests {
 
     use super::*;
 
-    struct Bench {
+    struct FlightBench {
         flights: SingleFlight<u32>,
         begun: Arc<AtomicU32>,
         ended: Arc<AtomicU32>,
         gate: Arc<Semaphore>,
     }
 
-    impl Bench {
+    impl FlightBench {
         fn new() -> Self {
             let counter = || Arc::new(AtomicU32::new(0));
             Self { flights: SingleFlight::new(), begun: counter(), ended: counter(), gate: Arc::new(Semaphore::new(0)) }
@@ -176,7 +176,7 @@ mod tests {
 
     #[tokio::test]
     async fn all_but_the_first_wait_for_the_first() {
-        let bench = Bench::new();
+        let bench = FlightBench::new();
         let waiting: Vec<_> = (0..100).map(|_| bench.join(Kind::Detached)).collect();
         bench.gate.add_permits(1);
         for one in waiting {
@@ -191,7 +191,7 @@ mod tests {
     #[tokio::test]
     async fn work_goes_on_or_is_given_up_when_nobody_waits() {
         for (kind, expected) in [(Kind::Detached, (1, 1)), (Kind::Attended, (2, 1))] {
-            let bench = Bench::new();
+            let bench = FlightBench::new();
             let (one, other) = (bench.join(kind), bench.join(kind));
             tokio::task::yield_now().await;
             drop(one);
@@ -207,7 +207,7 @@ mod tests {
 
     #[tokio::test]
     async fn it_is_settled_when_nothing_is_under_way_that_nobody_joins_any_more() {
-        let bench = Bench::new();
+        let bench = FlightBench::new();
         bench.flights.settled().await;
         let doomed = bench.join(Kind::Detached);
         bench.flights.part();

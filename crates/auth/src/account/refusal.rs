@@ -117,12 +117,12 @@ impl Inner {
 
     /// Returns the login that is usable at the issuer the server names now. If the issuer has changed, the old
     /// credentials are neither sent to the new issuer nor renewed at the old one.
-    async fn known(&self, challenge: Option<&AuthChallenge>) -> Result<Known, LoginError> {
-        let Some(held) = self.memory().held() else { return Ok(Known::default()) };
+    async fn known(&self, challenge: Option<&AuthChallenge>) -> Result<KnownIssuer, LoginError> {
+        let Some(held) = self.memory().held() else { return Ok(KnownIssuer::default()) };
         let refresh = held.kept.tokens.as_ref().and_then(|tokens| tokens.refresh.as_ref());
         let renewable = refresh.map(|_| held.serial);
         if renewable.is_none() && !self.can_log_in() {
-            return Ok(Known::default());
+            return Ok(KnownIssuer::default());
         }
         let issuer = match self.named_now(challenge).await {
             // The current issuer is still listed.
@@ -136,10 +136,10 @@ impl Inner {
             Err(error) => return Err(error),
         };
         if held.kept.issuer.is_empty() || held.kept.issuer == issuer {
-            return Ok(Known { renewable, before: Some(held.kept.clone()) });
+            return Ok(KnownIssuer { renewable, before: Some(held.kept.clone()) });
         }
         let before = self.in_vault(move |vault, key| vault.load_at(key, &issuer)).await?;
-        Ok(Known { renewable: None, before })
+        Ok(KnownIssuer { renewable: None, before })
     }
 
     /// Discovers the issuer that the server names now. The timeout leaves time for a renewal.
@@ -186,7 +186,7 @@ impl Inner {
 
 /// Stored facts about the issuer that the server names.
 #[derive(Default)]
-struct Known {
+struct KnownIssuer {
     /// Serial of the login that can be renewed there.
     renewable: Option<u64>,
     /// The last login there.

@@ -17,7 +17,7 @@ use crate::visitor::{LoginCallback, Page, Visit, VisitError};
 const MOST_SAID: usize = 200;
 
 /// State of a pending authorization request.
-struct Asked {
+struct PendingAuthorization {
     state: String,
     verifier: String,
     redirect_uri: String,
@@ -30,7 +30,7 @@ pub(crate) async fn by_code(
     visit: Box<dyn Visit>,
 ) -> Result<TokenSet, LoginError> {
     let redirect_uri = visit.redirect_uri().to_owned();
-    let asked = Asked { state: unguessable()?, verifier: unguessable()?, redirect_uri };
+    let asked = PendingAuthorization { state: unguessable()?, verifier: unguessable()?, redirect_uri };
     let page = Page {
         url: address(errand, &asked)?,
         state: asked.state.clone(),
@@ -53,7 +53,7 @@ pub(crate) async fn by_code(
 }
 
 /// Returns the URL of the login page: the endpoint as written, with the request parameters appended to its query.
-fn address(errand: &Errand<'_>, asked: &Asked) -> Result<String, LoginError> {
+fn address(errand: &Errand<'_>, asked: &PendingAuthorization) -> Result<String, LoginError> {
     let endpoint = errand.server.authorization_endpoint.as_deref();
     let endpoint = endpoint.ok_or_else(|| missing("authorization_endpoint"))?;
     checked(endpoint).map_err(|flaw| LoginError::Unsafe(format!("`{}`: {flaw}", shown(endpoint))))?;
@@ -142,7 +142,10 @@ mod tests {
         let server = AuthServerMetadata { authorization_endpoint: Some(endpoint.to_owned()), ..Default::default() };
         let errand = Errand { server: &server, client: &client(), resource, scope, dpop: None };
         let (state, verifier) = ("st".to_owned(), "ver".to_owned());
-        address(&errand, &Asked { state, verifier, redirect_uri: "http://127.0.0.1:1/callback".to_owned() })
+        address(
+            &errand,
+            &PendingAuthorization { state, verifier, redirect_uri: "http://127.0.0.1:1/callback".to_owned() },
+        )
     }
 
     #[test]

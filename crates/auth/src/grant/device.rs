@@ -45,13 +45,13 @@ pub(crate) async fn by_device(
 }
 
 /// A started device login.
-struct Begun {
+struct PendingDeviceLogin {
     device_code: Secret,
     page: DeviceCodePage,
     interval: Duration,
 }
 
-async fn begin(attempt: &Attempt<'_>, errand: &Errand<'_>) -> Result<Begun, LoginError> {
+async fn begin(attempt: &Attempt<'_>, errand: &Errand<'_>) -> Result<PendingDeviceLogin, LoginError> {
     let endpoint = errand.server.device_authorization_endpoint.as_deref();
     let endpoint = endpoint.ok_or_else(|| missing("device_authorization_endpoint"))?;
     let scope = errand.scope.map(|scope| ("scope", scope));
@@ -61,7 +61,7 @@ async fn begin(attempt: &Attempt<'_>, errand: &Errand<'_>) -> Result<Begun, Logi
     begun(said, attempt.server)
 }
 
-fn begun(said: &Map<String, Value>, server: &str) -> Result<Begun, LoginError> {
+fn begun(said: &Map<String, Value>, server: &str) -> Result<PendingDeviceLogin, LoginError> {
     let text = |name: &str| said.get(name).and_then(Value::as_str).filter(|text| !text.is_empty());
     let lacks = |name: &str| TokenError::Unclear(format!("its answer has no `{name}` that can be used"));
     let device_code = text("device_code").filter(|code| code.len() <= MOST_DEVICE_CODE);
@@ -78,7 +78,11 @@ fn begun(said: &Map<String, Value>, server: &str) -> Result<Begun, LoginError> {
         lasts: seconds("expires_in").unwrap_or(LASTS.0).min(LASTS.1),
     };
     let interval = seconds("interval").map_or(STEP, |wait| Duration::from_secs(wait.clamp(WAITS.0, WAITS.1)));
-    Ok(Begun { device_code: Secret::new(device_code.ok_or_else(|| lacks("device_code"))?), page, interval })
+    Ok(PendingDeviceLogin {
+        device_code: Secret::new(device_code.ok_or_else(|| lacks("device_code"))?),
+        page,
+        interval,
+    })
 }
 
 /// Polling schedule until the code expires. Uses the monotonic clock.

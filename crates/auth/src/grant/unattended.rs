@@ -31,7 +31,7 @@ pub(crate) async fn by_nobody(attempt: &Attempt<'_>, errand: &Errand<'_>) -> Res
         }
         Grant::Workload { assertion } => read(assertion).await?,
         Grant::Enterprise { token_url, client_id, client_secret, id_token } => {
-            let provider = Provider { token_url, client: at_provider(client_id, client_secret.as_ref()) };
+            let provider = IdentityProvider { token_url, client: at_provider(client_id, client_secret.as_ref()) };
             provider.exchange(attempt, errand, &read(id_token).await?).await?
         }
         _ => return Err(LoginError::Needed { scope: None }),
@@ -41,7 +41,7 @@ pub(crate) async fn by_nobody(attempt: &Attempt<'_>, errand: &Errand<'_>) -> Res
 }
 
 /// The identity provider of an enterprise. Its URL is configured by the user.
-struct Provider<'a> {
+struct IdentityProvider<'a> {
     token_url: &'a str,
     client: Client,
 }
@@ -51,7 +51,7 @@ fn at_provider(id: &str, secret: Option<&Secret>) -> Client {
     Client { id: id.to_owned(), secret: secret.cloned(), proof, origin: ClientOrigin::Given, expires_at: None }
 }
 
-impl Provider<'_> {
+impl IdentityProvider<'_> {
     /// Exchanges an ID token for an assertion to the authorization server (SEP-990; RFC 8693, 2.1).
     async fn exchange(
         &self,

@@ -13,13 +13,13 @@ use crate::dpop::DpopNonces;
 use crate::fetch::Outside;
 use crate::settings::AuthSettings;
 
-type Answers = HashMap<String, VecDeque<Vec<u8>>>;
+type ResponseQueues = HashMap<String, VecDeque<Vec<u8>>>;
 
 /// A test HTTP server, and the context of a login to it. The last response of a queue is repeated. Unknown paths return
 /// 404.
 pub(crate) struct Desk {
     endpoint: Endpoint,
-    answers: Arc<Mutex<Answers>>,
+    answers: Arc<Mutex<ResponseQueues>>,
     asked: Arc<Mutex<Vec<Asked>>>,
     outside: Outside,
     url: Url,
@@ -45,7 +45,7 @@ impl Asked {
 
 impl Desk {
     pub fn start() -> Self {
-        let (answers, asked) = (Arc::<Mutex<Answers>>::default(), Arc::<Mutex<Vec<Asked>>>::default());
+        let (answers, asked) = (Arc::<Mutex<ResponseQueues>>::default(), Arc::<Mutex<Vec<Asked>>>::default());
         let (queues, notes) = (Arc::clone(&answers), Arc::clone(&asked));
         let endpoint = Endpoint::start(move |mut guest| {
             while let Ok(Some(request)) = receive(&mut guest) {
@@ -97,7 +97,7 @@ impl Desk {
     }
 }
 
-fn next(answers: &mut Answers, path: &str) -> Vec<u8> {
+fn next(answers: &mut ResponseQueues, path: &str) -> Vec<u8> {
     let queue = answers.get_mut(path);
     let next = queue.and_then(|queue| if queue.len() > 1 { queue.pop_front() } else { queue.front().cloned() });
     next.unwrap_or_else(|| b"HTTP/1.1 404 Not Found\r\nContent-Length: 0\r\n\r\n".to_vec())

@@ -6,8 +6,8 @@ use std::time::Duration;
 use sha2::{Digest, Sha256};
 use wharf_spec::Untrusted;
 use wharf_store::{
-    Document, DocumentLoadError, DocumentPrivacy, DocumentReplaceError, DocumentSaveError, DocumentUpdateError,
-    LockError, LockFile, Stamp,
+    ContentStamp, Document, DocumentLoadError, DocumentPrivacy, DocumentReplaceError, DocumentSaveError,
+    DocumentUpdateError, LockError, LockFile,
 };
 
 use super::shelves::{Shelf, Shelves, Unreadable};
@@ -200,10 +200,10 @@ impl LoginFile {
             let mut name = self.path.file_name().unwrap_or_default().to_owned();
             name.push(format!(".damaged-{number}"));
             let aside = Document::at(self.path.with_file_name(name), DocumentPrivacy::Private);
-            match aside.replace(Stamp::ABSENT, bytes) {
+            match aside.replace(ContentStamp::ABSENT, bytes) {
                 Ok(_) => return Ok(()),
                 // A repeated edit has already moved it aside.
-                Err(DocumentReplaceError::Conflict { found, .. }) if found == Stamp::of(bytes) => return Ok(()),
+                Err(DocumentReplaceError::Conflict { found, .. }) if found == ContentStamp::of(bytes) => return Ok(()),
                 Err(DocumentReplaceError::Conflict { .. }) => {}
                 Err(DocumentReplaceError::Save(error)) => return Err(unsaved(error)),
             }

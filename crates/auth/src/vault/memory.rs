@@ -8,23 +8,23 @@ use super::{AccountKey, Kept, Vault, VaultError};
 
 /// Stores logins in memory: for short-lived programs and for tests.
 #[derive(Default)]
-pub struct MemoryVault(Arc<Room>);
+pub struct MemoryVault(Arc<SharedLogins>);
 
 #[derive(Default)]
-struct Room {
-    shelves: Mutex<Shelves>,
+struct SharedLogins {
+    shelves: Mutex<LoginTable>,
     unlocked: Condvar,
 }
 
 #[derive(Default)]
-struct Shelves {
+struct LoginTable {
     /// Logins by account, the newest last.
     kept: BTreeMap<AccountKey, Vec<Kept>>,
     locked: BTreeSet<AccountKey>,
 }
 
-impl Room {
-    fn shelves(&self) -> MutexGuard<'_, Shelves> {
+impl SharedLogins {
+    fn shelves(&self) -> MutexGuard<'_, LoginTable> {
         self.shelves.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -61,7 +61,7 @@ impl Vault for MemoryVault {
     }
 
     fn lock(&self, key: &AccountKey, patience: Duration) -> Result<Box<dyn Send>, VaultError> {
-        let is_locked = |shelves: &mut Shelves| shelves.locked.contains(key);
+        let is_locked = |shelves: &mut LoginTable| shelves.locked.contains(key);
         let waited = self.0.unlocked.wait_timeout_while(self.0.shelves(), patience, is_locked);
         let (mut shelves, waited) = waited.unwrap_or_else(PoisonError::into_inner);
         if waited.timed_out() {
@@ -77,7 +77,7 @@ impl Vault for MemoryVault {
 }
 
 struct Locked {
-    room: Arc<Room>,
+    room: Arc<SharedLogins>,
     key: AccountKey,
 }
 

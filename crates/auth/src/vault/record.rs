@@ -13,7 +13,7 @@ use crate::token::TokenSet;
 /// Members of a stored login. Unknown members are in `others`.
 #[derive(Default, Serialize, Deserialize)]
 #[serde(default)]
-struct Record {
+struct LoginRecord {
     #[serde(skip_serializing_if = "Option::is_none")]
     url: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -56,16 +56,16 @@ struct Record {
 
 /// Reads a login. Returns `None` if a member has the wrong type.
 pub(super) fn read(issuer: &str, value: &Value) -> Option<Kept> {
-    Record::deserialize(value).ok().map(|record| record.kept(issuer))
+    LoginRecord::deserialize(value).ok().map(|record| record.kept(issuer))
 }
 
 /// Writes a login. Unknown members of `before` are preserved.
 pub(super) fn write(kept: &Kept, before: Option<&Value>) -> Value {
-    let others = before.and_then(|value| Record::deserialize(value).ok()).map(|record| record.others);
-    serde_json::to_value(Record::of(kept, others.unwrap_or_default())).unwrap_or_default()
+    let others = before.and_then(|value| LoginRecord::deserialize(value).ok()).map(|record| record.others);
+    serde_json::to_value(LoginRecord::of(kept, others.unwrap_or_default())).unwrap_or_default()
 }
 
-impl Record {
+impl LoginRecord {
     fn kept(self, issuer: &str) -> Kept {
         let client = Client {
             id: self.client_id.unwrap_or_default(),

@@ -27,12 +27,12 @@ impl Args {
 
 /// Result of the `run.cancel` control request.
 #[derive(Serialize, Deserialize)]
-struct Cancelled {
+struct CancelResult {
     cancelled: bool,
 }
 
 pub async fn run(session: &Session) -> Outcome {
-    let answered = Answered::<Cancelled>::by(session, "run.cancel").await?;
+    let answered = Answered::<CancelResult>::by(session, "run.cancel").await?;
     answered.show(session, |Answered { process, said, .. }| match said.cancelled {
         true => format!("cancelled the run of process {process}"),
         false => format!("process {process} has no run under way"),

@@ -45,14 +45,14 @@ pub fn run(args: &Args, edge: CliContext) -> ExitCode {
 
 /// Kind of name to complete.
 #[derive(Debug, PartialEq)]
-enum Wanted {
+enum CompletionTarget {
     Servers,
     /// Tools of one server, or of all servers.
     Tools(Option<String>),
 }
 
 /// Determines the kind of name at the cursor. `None` if no name is expected.
-fn wanted(root: &Command, words: &[String]) -> Option<Wanted> {
+fn wanted(root: &Command, words: &[String]) -> Option<CompletionTarget> {
     let mut command = root;
     let mut server = None;
     let mut position = 0;
@@ -65,7 +65,9 @@ fn wanted(root: &Command, words: &[String]) -> Option<Wanted> {
         } else if let Some(inner) = command.find_subcommand(word) {
             (command, position) = (inner, 0);
         } else {
-            server = (expected(command, position, &None) == Some(Wanted::Servers)).then(|| word.clone()).or(server);
+            server = (expected(command, position, &None) == Some(CompletionTarget::Servers))
+                .then(|| word.clone())
+                .or(server);
             position += 1;
         }
     }
@@ -74,24 +76,24 @@ fn wanted(root: &Command, words: &[String]) -> Option<Wanted> {
 
 /// Returns the kind of name at a position. `call`, `read` and `prompt` parse their words themselves, so their arguments
 /// have no telling names.
-fn expected(command: &Command, position: usize, server: &Option<String>) -> Option<Wanted> {
+fn expected(command: &Command, position: usize, server: &Option<String>) -> Option<CompletionTarget> {
     match (command.get_name(), position) {
-        ("call" | "read" | "prompt", 0) => Some(Wanted::Servers),
-        ("call", 1) => Some(Wanted::Tools(server.clone())),
+        ("call" | "read" | "prompt", 0) => Some(CompletionTarget::Servers),
+        ("call", 1) => Some(CompletionTarget::Tools(server.clone())),
         _ => slot(positional(command, position)?, server),
     }
 }
 
-fn slot(argument: &Arg, server: &Option<String>) -> Option<Wanted> {
+fn slot(argument: &Arg, server: &Option<String>) -> Option<CompletionTarget> {
     let given = argument.get_value_names().and_then(|names| names.first()).map(|name| name.to_string());
     match given.unwrap_or_else(|| argument.get_id().as_str().to_uppercase()).as_str() {
-        "SERVER" | "SERVERS" | "ID" => Some(Wanted::Servers),
-        "TOOL" => Some(Wanted::Tools(server.clone())),
+        "SERVER" | "SERVERS" | "ID" => Some(CompletionTarget::Servers),
+        "TOOL" => Some(CompletionTarget::Tools(server.clone())),
         _ => None,
     }
 }
 
-impl Wanted {
+impl CompletionTarget {
     fn names(&self, config: &Config, state: Option<&Path>) -> Vec<String> {
         let servers = || config.servers.iter().map(|server| server.name.as_str());
         let tools = |server: &str| state.map(|state| kept_tools(state, server));
@@ -108,11 +110,11 @@ impl Wanted {
 /// Returns a server's tools from the newest cached catalog.
 fn kept_tools(state: &Path, server: &str) -> Vec<String> {
     #[derive(Deserialize)]
-    struct Kept {
-        tools: Vec<Tool>,
+    struct CachedCatalog {
+        tools: Vec<CachedTool>,
     }
     #[derive(Deserialize)]
-    struct Tool {
+    struct CachedTool {
         name: String,
     }
     let is_its = |name: &OsStr| {
@@ -124,7 +126,7 @@ fn kept_tools(state: &Path, server: &str) -> Vec<String> {
     let files = files.filter(|file| is_its(&file.file_name()));
     let newest = files.max_by_key(|file| file.metadata().and_then(|metadata| metadata.modified()).ok());
     let read = newest.filter(|file| file.metadata().is_ok_and(|metadata| metadata.len() <= LARGEST));
-    let kept = read.and_then(|file| serde_json::from_slice::<Kept>(&fs::read(file.path()).ok()?).ok());
+    let kept = read.and_then(|file| serde_json::from_slice::<CachedCatalog>(&fs::read(file.path()).ok()?).ok());
     kept.map(|kept| kept.tools.into_iter().map(|tool| tool.name).collect()).unwrap_or_default()
 }
 
@@ -148,21 +150,21 @@ mod tests {
         let color = Arg::new("color").long("color").short('c').global(true);
         let mut root = Command::new("wharf").arg(color).subcommands([call, test, show, run]);
         root.build();
-        let all = || Some(Wanted::Tools(None));
-        let of = |server: &str| Some(Wanted::Tools(Some(server.to_owned())));
+        let all = || Some(CompletionTarget::Tools(None));
+        let of = |server: &str| Some(CompletionTarget::Tools(Some(server.to_owned())));
         for (typed, expected) in [
             ("", None),
-            ("call", Some(Wanted::Servers)),
-            ("--color never call", Some(Wanted::Servers)),
-            ("-c never call", Some(Wanted::Servers)),
-            ("call --color=never", Some(Wanted::Servers)),
+            ("call", Some(CompletionTarget::Servers)),
+            ("--color never call", Some(CompletionTarget::Servers)),
+            ("-c never call", Some(CompletionTarget::Servers)),
+            ("call --color=never", Some(CompletionTarget::Servers)),
             ("call --color", None),
             ("call north", of("north")),
             ("call north echo", None),
             ("call north echo a=1 b=2", None),
-            ("test north south", Some(Wanted::Servers)),
+            ("test north south", Some(CompletionTarget::Servers)),
             ("show", None),
-            ("show --from", Some(Wanted::Servers)),
+            ("show --from", Some(CompletionTarget::Servers)),
             ("show --from north", None),
             ("run", all()),
             ("run --json", all()),
@@ -175,17 +177,17 @@ mod tests {
 
     #[test]
     fn our_own_commands_take_names() {
-        let of = |server: &str| Some(Wanted::Tools(Some(server.to_owned())));
+        let of = |server: &str| Some(CompletionTarget::Tools(Some(server.to_owned())));
         for (typed, expected) in [
-            ("call", Some(Wanted::Servers)),
+            ("call", Some(CompletionTarget::Servers)),
             ("call --json north", of("north")),
             ("call north echo", None),
-            ("read", Some(Wanted::Servers)),
-            ("prompt", Some(Wanted::Servers)),
-            ("tools", Some(Wanted::Servers)),
-            ("get", Some(Wanted::Servers)),
-            ("why", Some(Wanted::Servers)),
-            ("status north", Some(Wanted::Servers)),
+            ("read", Some(CompletionTarget::Servers)),
+            ("prompt", Some(CompletionTarget::Servers)),
+            ("tools", Some(CompletionTarget::Servers)),
+            ("get", Some(CompletionTarget::Servers)),
+            ("why", Some(CompletionTarget::Servers)),
+            ("status north", Some(CompletionTarget::Servers)),
         ] {
             let words: Vec<String> = typed.split_whitespace().map(str::to_owned).collect();
             assert_eq!(wanted(&Cli::command(), &words), expected, "{typed}");

@@ -15,13 +15,13 @@ pub struct Args {
     servers: ServerArgs,
     /// Action once ready, instead of reading it from stdin
     #[arg(long)]
-    then: Option<Then>,
+    then: Option<HoldAction>,
     #[command(flatten)]
     pub common: CommonArgs,
 }
 
 #[derive(Debug, Clone, Copy, ValueEnum)]
-enum Then {
+enum HoldAction {
     /// Close everything and exit successfully
     Close,
     /// Panic with all servers open
@@ -41,16 +41,16 @@ pub async fn run(args: &Args, session: &Session) -> Outcome {
         None => ordered().await,
     };
     match then {
-        Then::Close => Ok(Ending::Fine),
-        Then::Panic => panic!("asked to panic"),
+        HoldAction::Close => Ok(Ending::Fine),
+        HoldAction::Panic => panic!("asked to panic"),
     }
 }
 
 /// Waits for a line that names an action. Ignores other lines and the end of input.
-async fn ordered() -> Then {
+async fn ordered() -> HoldAction {
     let mut lines = stdin::lines();
     while let Some(line) = lines.recv().await {
-        if let Ok(then) = Then::from_str(line.trim(), true) {
+        if let Ok(then) = HoldAction::from_str(line.trim(), true) {
             return then;
         }
     }

@@ -61,7 +61,7 @@ struct Found {
 /// Result of importing one server.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
-enum Fate {
+enum ImportOutcome {
     /// The server was stored.
     Stored,
     /// The server was stored, but disabled.
@@ -86,7 +86,7 @@ struct Item<'a> {
     client: &'static str,
     file: String,
     line: u32,
-    fate: Fate,
+    fate: ImportOutcome,
     notes: Vec<String>,
 }
 
@@ -96,7 +96,7 @@ pub async fn run(args: &Args, session: &Session) -> Outcome {
     let mut stored = HashSet::new();
     for one in &found {
         let fate = settle(args, session, one, &stored).await?;
-        if matches!(fate, Fate::Stored | Fate::StoredDisabled) {
+        if matches!(fate, ImportOutcome::Stored | ImportOutcome::StoredDisabled) {
             stored.insert(one.server.id.clone());
         }
         fates.push(fate);
@@ -107,7 +107,7 @@ pub async fn run(args: &Args, session: &Session) -> Outcome {
     } else if found.is_empty() {
         session.console.say("No servers of other programs were found.");
     }
-    let undecided = |fate: &Fate| *fate == Fate::Declined;
+    let undecided = |fate: &ImportOutcome| *fate == ImportOutcome::Declined;
     let nobody = !question::is_somebody_there() || session.console.manner.json;
     Ok(if nobody && fates.iter().any(undecided) { Ending::Told(Kind::Denied) } else { Ending::Fine })
 }
@@ -195,17 +195,22 @@ fn text(file: &Path, is_named: bool) -> Result<Option<String>, Failure> {
 }
 
 /// Shows one server, asks about it, and stores it.
-async fn settle(args: &Args, session: &Session, one: &Found, stored: &HashSet<String>) -> Result<Fate, Failure> {
+async fn settle(
+    args: &Args,
+    session: &Session,
+    one: &Found,
+    stored: &HashSet<String>,
+) -> Result<ImportOutcome, Failure> {
     let Found { server, .. } = one;
     let (Ok(name), false) = (ServerName::new(&server.id), server.entry.is_empty()) else {
         say(session, &one.shown(&["it cannot be carried over".to_owned()]));
-        return Ok(Fate::Unusable);
+        return Ok(ImportOutcome::Unusable);
     };
     let described = match describe(&name, &server.entry).described {
         Ok(described) => described,
         Err(problems) => {
             say(session, &one.shown(&[problems_of(name.as_str(), &problems).error.message]));
-            return Ok(Fate::Unusable);
+            return Ok(ImportOutcome::Unusable);
         }
     };
     let mut shown = describe(&name, &masked::entry(&server.entry, Secrets::Masked)).described.unwrap_or(described);
@@ -215,20 +220,20 @@ async fn settle(args: &Args, session: &Session, one: &Found, stored: &HashSet<St
     let lines = ApprovalSubject::of(&shown, &session.surroundings).lines();
     if stored.contains(&server.id) {
         say(session, &one.shown(&[format!("a `{name}` of another program has just been stored")]));
-        return Ok(Fate::AlreadyThere);
+        return Ok(ImportOutcome::AlreadyThere);
     }
     if session.configuration.config()?.server(name.as_str()).is_some() && !args.replace {
         let already = format!("`{name}` is configured already; --replace replaces it");
         say(session, &one.shown(&[already]));
-        return Ok(Fate::AlreadyThere);
+        return Ok(ImportOutcome::AlreadyThere);
     }
     let fate = if args.all {
         say(session, &one.shown(&lines));
-        Fate::StoredDisabled
+        ImportOutcome::StoredDisabled
     } else {
         agreed(session, one, &lines).await
     };
-    if fate != Fate::Declined {
+    if fate != ImportOutcome::Declined {
         let mut entry = server.entry.clone();
         relative::settle(session, args.scope, name.as_str(), &mut entry).await;
         store(args, session, &name, entry, fate)?;
@@ -236,16 +241,16 @@ async fn settle(args: &Args, session: &Session, one: &Found, stored: &HashSet<St
     Ok(fate)
 }
 
-async fn agreed(session: &Session, one: &Found, lines: &[String]) -> Fate {
+async fn agreed(session: &Session, one: &Found, lines: &[String]) -> ImportOutcome {
     if session.console.manner.json || !question::is_somebody_there() {
         say(session, &one.shown(lines));
         say(session, "  Nobody is there to ask, so it is not stored; --all stores everything, switched off.");
-        return Fate::Declined;
+        return ImportOutcome::Declined;
     }
     let prompt = format!("Store {}? [y/N] ", paint(NAME, &one.server.id));
     match question::confirm(&session.console, &one.shown(lines), &prompt).await {
-        true => Fate::Stored,
-        false => Fate::Declined,
+        true => ImportOutcome::Stored,
+        false => ImportOutcome::Declined,
     }
 }
 
@@ -254,13 +259,14 @@ fn store(
     session: &Session,
     name: &ServerName,
     mut entry: Map<String, Value>,
-    fate: Fate,
+    fate: ImportOutcome,
 ) -> Result<(), Failure> {
-    if fate == Fate::StoredDisabled {
+    if fate == ImportOutcome::StoredDisabled {
         entry.insert("enabled".to_owned(), false.into());
     }
     let written = write_server(session, args.scope, name, &entry)?;
-    let next = if fate == Fate::Stored { format!("wharf test {name}") } else { format!("wharf enable {name}") };
+    let next =
+        if fate == ImportOutcome::Stored { format!("wharf test {name}") } else { format!("wharf enable {name}") };
     say(
         session,
         &format!("{} {name} in {}. Next: {next}. Undo: wharf remove {name}", paint(GOOD, "Stored"), written.display()),
@@ -290,7 +296,7 @@ impl Found {
         text
     }
 
-    fn item(&self, fate: Fate) -> Item<'_> {
+    fn item(&self, fate: ImportOutcome) -> Item<'_> {
         Item {
             id: &self.server.id,
             client: self.client.name(),

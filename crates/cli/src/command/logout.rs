@@ -60,35 +60,39 @@ const UNREAD: &str = "what was kept of the login could not be read";
 
 /// Result of a logout.
 #[derive(Debug, Clone, PartialEq, Eq)]
-enum Left {
+enum LogoutResult {
     GivenBack,
     /// Deleted locally but not revoked: a copy may still be valid. Holds the reason.
     Forgotten(String),
 }
 
-impl Left {
+impl LogoutResult {
     fn why(&self) -> Option<&str> {
         if let Self::Forgotten(why) = self { Some(why) } else { None }
     }
 }
 
 /// Logs out of one account. Returns `None` if there was no login.
-async fn log_out(session: &Session, key: &AccountKey, spec: Option<&HttpSpec>) -> Result<Option<Left>, Failure> {
+async fn log_out(
+    session: &Session,
+    key: &AccountKey,
+    spec: Option<&HttpSpec>,
+) -> Result<Option<LogoutResult>, Failure> {
     let (vault, wanted) = (vault(session)?, key.clone());
     let kept = match apart(move || vault.load(&wanted)).await? {
         // A damaged login is deleted as well.
         Err(VaultError::Damaged { .. }) => {
-            return Ok(forget(session, key).await?.then(|| Left::Forgotten(UNREAD.to_owned())));
+            return Ok(forget(session, key).await?.then(|| LogoutResult::Forgotten(UNREAD.to_owned())));
         }
         kept => kept.unwrap_or_default(),
     };
     let address = kept.as_ref().and_then(|kept| kept.url.parse().ok());
     let spec = spec.cloned().or_else(|| address.map(HttpSpec::new));
     let Some(account) = spec.and_then(|spec| session.accounts.open(key.clone(), &spec)) else {
-        return Ok(forget(session, key).await?.then(|| Left::Forgotten(UNREAD.to_owned())));
+        return Ok(forget(session, key).await?.then(|| LogoutResult::Forgotten(UNREAD.to_owned())));
     };
     let logout = account.log_out().await.map_err(|error| explained(&error).about(&shown_word(&key.server)))?;
-    Ok(logout.was_kept.then(|| logout.still_good.map_or(Left::GivenBack, Left::Forgotten)))
+    Ok(logout.was_kept.then(|| logout.still_good.map_or(LogoutResult::GivenBack, LogoutResult::Forgotten)))
 }
 
 async fn forget(session: &Session, key: &AccountKey) -> Result<bool, Failure> {
@@ -96,10 +100,10 @@ async fn forget(session: &Session, key: &AccountKey) -> Result<bool, Failure> {
     apart(move || vault.remove(&key)).await?.map_err(|error| kept_badly(&error))
 }
 
-fn told(session: &Session, word: &str, left: &[(AccountKey, Left)]) -> Outcome {
+fn told(session: &Session, word: &str, left: &[(AccountKey, LogoutResult)]) -> Outcome {
     if session.console.manner.json {
         let accounts: Vec<&str> = left.iter().map(|(key, _)| key.account.as_str()).collect();
-        let revoked = left.iter().all(|(_, how)| *how == Left::GivenBack);
+        let revoked = left.iter().all(|(_, how)| *how == LogoutResult::GivenBack);
         let server = shown_word(word);
         let document =
             json!({ "schema": 1, "success": true, "server": server, "accounts": accounts, "revoked": revoked });

@@ -11,7 +11,7 @@ use std::time::Duration;
 
 use tokio::task::JoinSet;
 use wharf::{Host, HostError, PromptPolicy};
-use wharf_agent::{AgentLimits, Block};
+use wharf_agent::{AgentLimits, TurnBlock};
 use wharf_client::Connection;
 use wharf_spec::Untrusted;
 
@@ -98,7 +98,7 @@ pub async fn run(args: &Args, session: &Session) -> Outcome {
     };
     let control = Control::open(session);
     settle(session, &fleet.host, &had, args.settle.unwrap_or(SETTLING)).await;
-    Driver::begin(&fleet, chat, control, vec![Block::Text(task)])?.live().await
+    Driver::begin(&fleet, chat, control, vec![TurnBlock::Text(task)])?.live().await
 }
 
 /// Reads the task. Several words are joined.

@@ -24,14 +24,14 @@ pub struct Args {
     #[arg(value_name = "ID")]
     id: String,
     /// Entry to test: the one in effect, the project's or your own
-    #[arg(long, short, value_enum, default_value_t = Scope::Effective, value_name = "SCOPE")]
-    scope: Scope,
+    #[arg(long, short, value_enum, default_value_t = TestScope::Effective, value_name = "SCOPE")]
+    scope: TestScope,
     #[command(flatten)]
     pub common: CommonArgs,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-enum Scope {
+enum TestScope {
     Effective,
     Project,
     #[value(alias = "user")]
@@ -53,12 +53,12 @@ pub async fn run(args: &Args, session: &Session) -> Outcome {
 }
 
 /// Returns the server's entry in a scope, from the highest layer.
-fn found<'a>(session: &'a Session, config: &'a Config, id: &str, scope: Scope) -> Result<&'a Configured, Failure> {
+fn found<'a>(session: &'a Session, config: &'a Config, id: &str, scope: TestScope) -> Result<&'a Configured, Failure> {
     let effective = session.configuration.find(id)?;
     let source = match scope {
-        Scope::Effective => return Ok(effective),
-        Scope::Project => "project",
-        Scope::Global => "global",
+        TestScope::Effective => return Ok(effective),
+        TestScope::Project => "project",
+        TestScope::Global => "global",
     };
     let all = config.beside.iter().filter(|other| other.name == effective.name).chain([effective]);
     let of_scope = all.filter(|server| server.layer.source() == source).max_by_key(|server| server.layer);

@@ -56,10 +56,10 @@ pub async fn run(args: &Args, session: &Session) -> Outcome {
 }
 
 /// Tools of one server, or its failure.
-type Listing = Result<Found<Arc<CatalogTool>>, Failure>;
+type ToolListing = Result<Found<Arc<CatalogTool>>, Failure>;
 
 /// Lists the tools of every server, in the order of the servers. Waits for each without a time limit of its own.
-async fn gather(session: &Session, hosted: &OneShotHost<'_>) -> Vec<Listing> {
+async fn gather(session: &Session, hosted: &OneShotHost<'_>) -> Vec<ToolListing> {
     let waiting = std::cell::RefCell::new(Vec::new());
     let told = || format!("{} · starting", waiting.borrow().join(", "));
     let work = async {
@@ -74,7 +74,7 @@ async fn gather(session: &Session, hosted: &OneShotHost<'_>) -> Vec<Listing> {
     while_starting(session, Instant::now(), told, work).await
 }
 
-async fn offered(hosted: &OneShotHost<'_>, entry: &ServerEntry) -> Listing {
+async fn offered(hosted: &OneShotHost<'_>, entry: &ServerEntry) -> ToolListing {
     let connection = hosted.host.ready(entry.name.as_str()).await;
     let connection = connection.map_err(|error| hosted.failure(&entry.name, error))?;
     let catalog = hosted.host.catalog();
@@ -106,10 +106,10 @@ fn found(connection: &Connection, section: Option<&Section>) -> Found<Arc<Catalo
 
 /// Keeps the tools that match the keywords, best match first, within each server and across servers. Drops servers
 /// without a match. Failed servers come last.
-fn sifted(results: Vec<Listing>, words: &str) -> Vec<Listing> {
+fn sifted(results: Vec<ToolListing>, words: &str) -> Vec<ToolListing> {
     let all: Vec<Arc<CatalogTool>> = results.iter().flatten().flat_map(|found| found.items.iter().cloned()).collect();
     let mut places = search::places(&all, words).into_iter();
-    let mut sifted: Vec<(Option<usize>, Listing)> = results
+    let mut sifted: Vec<(Option<usize>, ToolListing)> = results
         .into_iter()
         .map(|result| match result {
             Ok(found) => keep(found, places.by_ref()),
@@ -122,7 +122,10 @@ fn sifted(results: Vec<Listing>, words: &str) -> Vec<Listing> {
 }
 
 /// Sorts the tools of one server by rank and returns the best rank. Drops tools without a rank.
-fn keep(mut found: Found<Arc<CatalogTool>>, places: impl Iterator<Item = Option<usize>>) -> (Option<usize>, Listing) {
+fn keep(
+    mut found: Found<Arc<CatalogTool>>,
+    places: impl Iterator<Item = Option<usize>>,
+) -> (Option<usize>, ToolListing) {
     let placed = found.items.drain(..).zip(places).filter_map(|(tool, place)| Some((place?, tool)));
     let mut placed: Vec<(usize, Arc<CatalogTool>)> = placed.collect();
     placed.sort_by_key(|(place, _)| *place);

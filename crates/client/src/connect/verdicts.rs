@@ -34,10 +34,10 @@ impl fmt::Display for Verdict {
 /// Entries expire: a server that gains the newer transport still answers the older one, and would otherwise never be
 /// probed again.
 #[derive(Default)]
-pub struct TransportCache(Mutex<HashMap<(Origin, String), Noted>>);
+pub struct TransportCache(Mutex<HashMap<(Origin, String), CachedTransport>>);
 
 #[derive(Clone, Copy)]
-struct Noted {
+struct CachedTransport {
     verdict: Verdict,
     at: Instant,
 }
@@ -53,10 +53,10 @@ impl TransportCache {
         if noted.len() >= MOST {
             noted.clear();
         }
-        noted.insert(key(url), Noted { verdict, at: Instant::now() });
+        noted.insert(key(url), CachedTransport { verdict, at: Instant::now() });
     }
 
-    fn noted(&self) -> MutexGuard<'_, HashMap<(Origin, String), Noted>> {
+    fn noted(&self) -> MutexGuard<'_, HashMap<(Origin, String), CachedTransport>> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

@@ -21,7 +21,7 @@ use crate::tap::Direction;
 const SMALL: usize = 4 << 10;
 
 /// Copies or shares a part of a message so that it outlives the message.
-type Keep<'a> = &'a dyn Fn(&[u8]) -> Result<Bytes, BudgetExceeded>;
+type RetainPart<'a> = &'a dyn Fn(&[u8]) -> Result<Bytes, BudgetExceeded>;
 
 /// The way a message for one call arrived.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -79,7 +79,7 @@ impl Engine {
         delivered.await.unwrap_or(Ok(()))
     }
 
-    fn take(&self, line: &[u8], keep: Keep<'_>, wakers: &mut Vec<Waker>) -> Result<(), Nonsense> {
+    fn take(&self, line: &[u8], keep: RetainPart<'_>, wakers: &mut Vec<Waker>) -> Result<(), Nonsense> {
         self.onlooker.see(Direction::Received, line);
         match scan(line) {
             Ok(envelope) => return self.sort(line, &envelope, keep, wakers),
@@ -205,7 +205,13 @@ impl Engine {
         }
     }
 
-    fn sort(&self, line: &[u8], envelope: &Envelope, keep: Keep<'_>, wakers: &mut Vec<Waker>) -> Result<(), Nonsense> {
+    fn sort(
+        &self,
+        line: &[u8],
+        envelope: &Envelope,
+        keep: RetainPart<'_>,
+        wakers: &mut Vec<Waker>,
+    ) -> Result<(), Nonsense> {
         if envelope.method.is_some() {
             self.budget.pace().spend(line.len());
         }
@@ -236,7 +242,7 @@ impl Engine {
         Ok(())
     }
 
-    fn answer(&self, line: &[u8], envelope: &Envelope, keep: Keep<'_>, wakers: &mut Vec<Waker>) {
+    fn answer(&self, line: &[u8], envelope: &Envelope, keep: RetainPart<'_>, wakers: &mut Vec<Waker>) {
         let Some(id) = envelope.id(line).and_then(|id| self.call_id(&id)) else {
             return self.unmatched(line, envelope);
         };

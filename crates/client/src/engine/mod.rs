@@ -25,7 +25,7 @@ use tokio::runtime::Handle;
 use tokio::sync::Notify;
 use tokio::time::Instant;
 use wharf_spec::Untrusted;
-use wharf_wire::{Progress, RawJson, Revision, TooComplex};
+use wharf_wire::{JsonLimitExceeded, Progress, RawJson, Revision};
 
 use crate::budget::ServerBudget;
 use crate::counters::{Count, Tally};
@@ -419,8 +419,8 @@ impl Engine {
     }
 }
 
-impl From<TooComplex> for CallError {
-    fn from(bound: TooComplex) -> Self {
+impl From<JsonLimitExceeded> for CallError {
+    fn from(bound: JsonLimitExceeded) -> Self {
         Self::TooComplex(bound)
     }
 }

@@ -23,9 +23,9 @@ use crate::tap::WireObserver;
 
 /// A link that records its messages. Messages with an even ticket may have been sent.
 #[derive(Default)]
-struct Kept(Mutex<Vec<String>>);
+struct RecordingLink(Mutex<Vec<String>>);
 
-impl Link for Kept {
+impl Link for RecordingLink {
     fn submit(&self, message: Message<'_>) -> Result<Ticket, NotTaken> {
         let mut lines = self.0.lock().unwrap();
         lines.push(String::from_utf8(message.parts.concat()).unwrap());
@@ -40,7 +40,7 @@ impl Link for Kept {
 }
 
 #[derive(Debug, Clone)]
-enum Event {
+enum EngineEvent {
     Call {
         may_write: bool,
     },
@@ -67,24 +67,24 @@ enum SimulatedResponse {
     TextId,
 }
 
-fn event() -> impl Strategy<Value = Event> {
+fn event() -> impl Strategy<Value = EngineEvent> {
     let how = prop_oneof![
         4 => Just(SimulatedResponse::Result), 1 => Just(SimulatedResponse::Error), 1 => Just(SimulatedResponse::Both),
         1 => Just(SimulatedResponse::UnknownType), 1 => Just(SimulatedResponse::Truncated), 1 => Just(SimulatedResponse::TextId),
     ];
     prop_oneof![
-        6 => any::<bool>().prop_map(|may_write| Event::Call { may_write }),
-        6 => (0usize..8, how).prop_map(|(which, how)| Event::Answer { which, how }),
-        2 => (0u64..(1 << 22)).prop_map(Event::Stray),
-        2 => (0usize..8).prop_map(Event::Drop),
-        1 => (0usize..8).prop_map(Event::Progress),
-        1 => Just(Event::Expire),
-        1 => Just(Event::Lose),
+        6 => any::<bool>().prop_map(|may_write| EngineEvent::Call { may_write }),
+        6 => (0usize..8, how).prop_map(|(which, how)| EngineEvent::Answer { which, how }),
+        2 => (0u64..(1 << 22)).prop_map(EngineEvent::Stray),
+        2 => (0usize..8).prop_map(EngineEvent::Drop),
+        1 => (0usize..8).prop_map(EngineEvent::Progress),
+        1 => Just(EngineEvent::Expire),
+        1 => Just(EngineEvent::Lose),
     ]
 }
 
 /// A call without an observed outcome.
-struct Made {
+struct TrackedCall {
     call: Pin<Box<Call>>,
     may_write: bool,
     ticket: u64,
@@ -92,20 +92,20 @@ struct Made {
     expected: Option<&'static str>,
 }
 
-struct World {
+struct EngineModel {
     engine: Arc<Engine>,
-    link: Arc<Kept>,
-    calls: BTreeMap<u64, Made>,
+    link: Arc<RecordingLink>,
+    calls: BTreeMap<u64, TrackedCall>,
     lost: bool,
 }
 
-impl World {
+impl EngineModel {
     fn new() -> Self {
         Self::with(Redactor::default())
     }
 
     fn with(redactor: Redactor) -> Self {
-        let link = Arc::new(Kept::default());
+        let link = Arc::new(RecordingLink::default());
         let desk = Desk::new("model".to_owned(), ClientServices::default(), Limits::default(), Arc::default());
         let manners = Arc::new(Manners::new(desk, NotificationHub::default(), None));
         manners.settle(Revision::LATEST_STATELESS);
@@ -126,11 +126,11 @@ impl World {
         self.calls.get_mut(&id).unwrap().expected = Some(word);
     }
 
-    fn step(&mut self, event: &Event) {
+    fn step(&mut self, event: &EngineEvent) {
         let mut wakers = Vec::new();
         match *event {
-            Event::Call { may_write } => self.call(may_write),
-            Event::Answer { which, how } => {
+            EngineEvent::Call { may_write } => self.call(may_write),
+            EngineEvent::Answer { which, how } => {
                 let Some(id) = self.waiting(which) else { return };
                 let (line, word) = written(id, how);
                 self.engine.deliver(line.as_bytes(), &mut wakers).unwrap();
@@ -139,12 +139,12 @@ impl World {
                 let again = format!(r#"{{"id":{id},"error":{{"code":1,"message":"again"}}}}"#);
                 self.engine.deliver(again.as_bytes(), &mut wakers).unwrap();
             }
-            Event::Stray(id) => {
+            EngineEvent::Stray(id) => {
                 if !self.calls.contains_key(&id) {
                     self.engine.deliver(format!(r#"{{"id":{id},"result":{{}}}}"#).as_bytes(), &mut wakers).unwrap();
                 }
             }
-            Event::Drop(which) => {
+            EngineEvent::Drop(which) => {
                 let Some(id) = self.waiting(which) else { return };
                 drop(self.calls.remove(&id));
                 let told = self
@@ -157,19 +157,19 @@ impl World {
                 assert!(told, "the server was not told");
                 self.engine.deliver(format!(r#"{{"id":{id},"result":{{}}}}"#).as_bytes(), &mut wakers).unwrap();
             }
-            Event::Progress(which) => {
+            EngineEvent::Progress(which) => {
                 let Some(id) = self.waiting(which) else { return };
                 let line =
                     format!(r#"{{"method":"notifications/progress","params":{{"progressToken":{id},"progress":1}}}}"#);
                 self.engine.deliver(line.as_bytes(), &mut wakers).unwrap();
             }
-            Event::Expire => {
+            EngineEvent::Expire => {
                 self.engine.expire(Instant::now() + Duration::from_secs(3600), &mut wakers);
                 while let Some(id) = self.waiting(0) {
                     self.settle(id, "timeout");
                 }
             }
-            Event::Lose => {
+            EngineEvent::Lose => {
                 self.engine.lose(Gone { cause: DisconnectCause::Exited, exit: None, stderr: Vec::new(), hint: None });
                 self.lost = true;
                 while let Some(id) = self.waiting(0) {
@@ -195,7 +195,7 @@ impl World {
         let ticket = self.link.0.lock().unwrap().len() as u64;
         let call = self.engine.send(reserved, Subject::default(), &[b"request ", id.text()]).unwrap();
         let id: u64 = std::str::from_utf8(id.text()).unwrap().parse().unwrap();
-        let made = Made { call: Box::pin(call), may_write, ticket, expected: None };
+        let made = TrackedCall { call: Box::pin(call), may_write, ticket, expected: None };
         assert!(self.calls.insert(id, made).is_none(), "an id was used again");
     }
 
@@ -244,16 +244,16 @@ fn name(id: u64, outcome: &Result<Answer, CallError>) -> &'static str {
     }
 }
 
-fn keeping(secrets: &[&str]) -> World {
+fn keeping(secrets: &[&str]) -> EngineModel {
     let mut redactor = Redactor::default();
     secrets.iter().for_each(|secret| redactor.add(secret));
-    World::with(redactor)
+    EngineModel::with(redactor)
 }
 
 #[test]
 fn only_what_the_server_says_is_looked_through_for_secrets() {
     let world = keeping(&["server", "message", "hushhush"]);
-    let lose = |world: &World| {
+    let lose = |world: &EngineModel| {
         let gone = Gone { hint: world.engine.suspicion(), ..Gone::because(DisconnectCause::Exited) };
         world.engine.account(gone).hint.clone()
     };
@@ -300,7 +300,7 @@ proptest! {
 
     #[test]
     fn every_call_has_one_outcome_and_it_is_its_own(events in prop::collection::vec(event(), 0..60)) {
-        let mut world = World::new();
+        let mut world = EngineModel::new();
         for event in &events {
             world.step(event);
             world.check();

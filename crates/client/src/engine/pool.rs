@@ -16,10 +16,10 @@ const KEPT: usize = 4 << 20;
 
 /// Unused buffers.
 #[derive(Clone, Default)]
-pub(super) struct BufferPool(Arc<Mutex<Free>>);
+pub(super) struct BufferPool(Arc<Mutex<FreeBuffers>>);
 
 #[derive(Default)]
-struct Free {
+struct FreeBuffers {
     buffers: Vec<Vec<u8>>,
     bytes: usize,
 }
@@ -57,7 +57,7 @@ impl BufferPool {
 /// A buffer in use. It returns to the pool when the last result that refers to it is dropped.
 struct PooledBuffer {
     buffer: Vec<u8>,
-    home: Arc<Mutex<Free>>,
+    home: Arc<Mutex<FreeBuffers>>,
 }
 
 impl AsRef<[u8]> for PooledBuffer {

@@ -20,7 +20,7 @@ const GENERATIONS: u32 = (1 << 31) - 1;
 pub(super) type Outcome = Result<Answer, CallError>;
 
 pub(super) struct Table {
-    slots: Vec<Slot>,
+    slots: Vec<CallSlot>,
     free: Vec<u32>,
     /// Maximum pending calls.
     limit: usize,
@@ -34,12 +34,12 @@ pub(super) struct Table {
     closed: Option<Arc<Gone>>,
 }
 
-struct Slot {
+struct CallSlot {
     generation: u32,
-    state: State,
+    state: SlotState,
 }
 
-enum State {
+enum SlotState {
     Free,
     Waiting(Waiting),
     Done(Outcome),
@@ -96,29 +96,29 @@ impl Table {
         let index = match self.free.pop() {
             Some(index) => index,
             None if self.slots.len() < self.limit => {
-                self.slots.push(Slot { generation: 0, state: State::Free });
+                self.slots.push(CallSlot { generation: 0, state: SlotState::Free });
                 (self.slots.len() - 1) as u32
             }
             None => return Err(CallError::Busy),
         };
         let soft = waiting.soft;
         let slot = &mut self.slots[index as usize];
-        slot.state = State::Waiting(waiting);
+        slot.state = SlotState::Waiting(waiting);
         self.due = self.due.min(soft);
         Ok((id_of(slot.generation, index), soft < self.armed))
     }
 
     /// Records the call's position in the link's output.
     pub fn sent(&mut self, id: u64, ticket: Ticket) {
-        if let Some(State::Waiting(waiting)) = self.find(id) {
+        if let Some(SlotState::Waiting(waiting)) = self.find(id) {
             waiting.ticket = Some(ticket);
         }
     }
 
     /// Sets the outcome of a pending call. Returns false if the call is not pending.
     pub fn finish(&mut self, id: u64, outcome: Outcome, wakers: &mut Vec<Waker>) -> bool {
-        let Some(state @ State::Waiting(_)) = self.find(id) else { return false };
-        if let State::Waiting(waiting) = std::mem::replace(state, State::Done(outcome)) {
+        let Some(state @ SlotState::Waiting(_)) = self.find(id) else { return false };
+        if let SlotState::Waiting(waiting) = std::mem::replace(state, SlotState::Done(outcome)) {
             wakers.extend(waiting.waker);
             if waiting.detached {
                 self.release(id);
@@ -130,7 +130,7 @@ impl Table {
     /// Lets a call continue without a waiter.
     pub fn detach(&mut self, id: u64) {
         match self.find(id) {
-            Some(State::Waiting(waiting)) => waiting.detached = true,
+            Some(SlotState::Waiting(waiting)) => waiting.detached = true,
             _ => drop(self.release(id)),
         }
     }
@@ -149,7 +149,7 @@ impl Table {
         }
         let Some(since) = self.stopped_since.take() else { return Duration::ZERO };
         for slot in &mut self.slots {
-            let State::Waiting(waiting) = &mut slot.state else { continue };
+            let SlotState::Waiting(waiting) = &mut slot.state else { continue };
             let stood = now.saturating_duration_since(since.max(waiting.since)).min(waiting.patience);
             waiting.soft += stood;
             waiting.hard += stood;
@@ -163,15 +163,15 @@ impl Table {
     /// Takes a call's outcome, or registers a waker.
     pub fn poll(&mut self, id: u64, waker: &Waker) -> Poll<Outcome> {
         match self.find(id) {
-            Some(State::Waiting(waiting)) => {
+            Some(SlotState::Waiting(waiting)) => {
                 match &mut waiting.waker {
                     Some(known) => known.clone_from(waker),
                     none => *none = Some(waker.clone()),
                 }
                 Poll::Pending
             }
-            Some(State::Done(_)) => match self.release(id) {
-                Some(State::Done(outcome)) => Poll::Ready(outcome),
+            Some(SlotState::Done(_)) => match self.release(id) {
+                Some(SlotState::Done(outcome)) => Poll::Ready(outcome),
                 _ => Poll::Pending,
             },
             // Polled after completion; any result is allowed.
@@ -182,7 +182,7 @@ impl Table {
     /// Removes a call. Returns the action for its server if it was pending.
     pub fn remove(&mut self, id: u64) -> Option<DropAction> {
         match self.release(id)? {
-            State::Waiting(waiting) => Some(waiting.when_dropped),
+            SlotState::Waiting(waiting) => Some(waiting.when_dropped),
             _ => None,
         }
     }
@@ -190,7 +190,7 @@ impl Table {
     /// Restarts a call's idle timeout and returns its progress sink. Returns `None` if the call is not pending, has no
     /// sink, or if the value has decreased.
     pub fn progress(&mut self, id: u64, reached: f64, now: Instant) -> Option<ProgressSink> {
-        let Some(State::Waiting(waiting)) = self.find(id) else { return None };
+        let Some(SlotState::Waiting(waiting)) = self.find(id) else { return None };
         let sink = waiting.progress.clone()?;
         if waiting.reached.is_some_and(|before| reached < before) {
             return None;
@@ -211,7 +211,7 @@ impl Table {
         let mut expired = Vec::new();
         self.due = far_from_now();
         for (index, slot) in self.slots.iter_mut().enumerate() {
-            let State::Waiting(waiting) = &mut slot.state else { continue };
+            let SlotState::Waiting(waiting) = &mut slot.state else { continue };
             // During a pause a call's deadline is extended by all of its remaining patience.
             let grace = if self.stopped_since.is_some() { waiting.patience } else { Duration::ZERO };
             if now < waiting.soft + grace {
@@ -226,7 +226,7 @@ impl Table {
             };
             wakers.extend(waiting.waker.take());
             let detached = waiting.detached;
-            slot.state = State::Done(Err(CallError::TimedOut { after, limit, hint: hint.map(str::to_owned) }));
+            slot.state = SlotState::Done(Err(CallError::TimedOut { after, limit, hint: hint.map(str::to_owned) }));
             expired.push(Expired { id: id_of(slot.generation, index as u32), limit, when_dropped, detached });
         }
         for call in expired.iter().filter(|call| call.detached) {
@@ -238,7 +238,7 @@ impl Table {
     /// Returns the calls to cancel when the connection closes.
     pub fn withdrawable(&self) -> Vec<u64> {
         let waiting = self.slots.iter().enumerate().filter_map(|(index, slot)| match &slot.state {
-            State::Waiting(waiting) if waiting.when_dropped == DropAction::Withdraw => {
+            SlotState::Waiting(waiting) if waiting.when_dropped == DropAction::Withdraw => {
                 Some(id_of(slot.generation, index as u32))
             }
             _ => None,
@@ -257,14 +257,14 @@ impl Table {
     pub fn lose_all(&mut self, gone: &Arc<Gone>, may_have_left: impl Fn(Ticket) -> bool, wakers: &mut Vec<Waker>) {
         let mut unattended = Vec::new();
         for (index, slot) in self.slots.iter_mut().enumerate() {
-            let State::Waiting(waiting) = &mut slot.state else { continue };
+            let SlotState::Waiting(waiting) = &mut slot.state else { continue };
             let left = waiting.ticket.is_none_or(&may_have_left);
             let error = lost(waiting.effect, if left { Left::Perhaps } else { Left::Never }, gone);
             wakers.extend(waiting.waker.take());
             if waiting.detached {
                 unattended.push(id_of(slot.generation, index as u32));
             }
-            slot.state = State::Done(Err(error));
+            slot.state = SlotState::Done(Err(error));
         }
         for id in unattended {
             self.release(id);
@@ -273,7 +273,7 @@ impl Table {
 
     /// Ends one pending call.
     pub fn lose(&mut self, id: u64, gone: &Arc<Gone>, left: Left, wakers: &mut Vec<Waker>) {
-        let Some(State::Waiting(waiting)) = self.find(id) else { return };
+        let Some(SlotState::Waiting(waiting)) = self.find(id) else { return };
         let error = lost(waiting.effect, left, gone);
         self.finish(id, Err(error), wakers);
     }
@@ -281,7 +281,7 @@ impl Table {
     /// Returns the time until a call's soft deadline.
     pub fn time_left(&mut self, id: u64, now: Instant) -> Option<Duration> {
         match self.find(id) {
-            Some(State::Waiting(waiting)) => Some(waiting.soft.saturating_duration_since(now)),
+            Some(SlotState::Waiting(waiting)) => Some(waiting.soft.saturating_duration_since(now)),
             _ => None,
         }
     }
@@ -291,15 +291,15 @@ impl Table {
         self.closed.as_ref().map(|gone| CallError::ServerGone(Arc::clone(gone)))
     }
 
-    fn find(&mut self, id: u64) -> Option<&mut State> {
+    fn find(&mut self, id: u64) -> Option<&mut SlotState> {
         let slot = self.slots.get_mut((id & ((1 << SLOT_BITS) - 1)) as usize)?;
         (u64::from(slot.generation) == id >> SLOT_BITS).then_some(&mut slot.state)
     }
 
-    fn release(&mut self, id: u64) -> Option<State> {
+    fn release(&mut self, id: u64) -> Option<SlotState> {
         let index = (id & ((1 << SLOT_BITS) - 1)) as u32;
-        let state = std::mem::replace(self.find(id)?, State::Free);
-        if matches!(state, State::Free) {
+        let state = std::mem::replace(self.find(id)?, SlotState::Free);
+        if matches!(state, SlotState::Free) {
             return None;
         }
         let slot = &mut self.slots[index as usize];

@@ -23,14 +23,14 @@ pub(crate) struct HeaderParamTable {
 }
 
 struct ToolHeaderSnapshot {
-    tools: Arc<Tools>,
+    tools: Arc<ToolHeaderMap>,
     /// Number of tool list changes when the list was requested.
     changes: u64,
 }
 
-type Tools = HashMap<String, Wish>;
+type ToolHeaderMap = HashMap<String, HeaderRequirement>;
 
-enum Wish {
+enum HeaderRequirement {
     Headers(Vec<Mirrored>),
     /// The tool cannot be called; the reason.
     Withheld(String),
@@ -44,18 +44,18 @@ impl HeaderParamTable {
     /// Records the header requirements of a tool list, and withholds tools that cannot be called. `changes` is the
     /// number of tool list changes when the list was requested.
     pub fn learn(&self, listing: &mut Listing<ToolDefinition>, changes: u64, bounds: &JsonLimits) {
-        let mut tools = Tools::new();
+        let mut tools = ToolHeaderMap::new();
         let Listing { items, withheld, .. } = listing;
-        let mut places = Places::without(withheld);
+        let mut places = VisiblePositions::without(withheld);
         items.retain(|tool| {
             let position = places.next();
             let wish = self.wish(tool, bounds);
-            if let Wish::Withheld(reason) = &wish {
+            if let HeaderRequirement::Withheld(reason) = &wish {
                 let name = Some(Untrusted::new(tool.name.as_str()).shortened(100).to_string());
                 tracing::warn!(tool = name.as_deref(), %reason, "a tool is withheld");
                 withheld.push(Withheld { position, name, reason: reason.clone() });
             }
-            let kept = matches!(wish, Wish::Headers(_));
+            let kept = matches!(wish, HeaderRequirement::Headers(_));
             tools.insert(tool.name.clone(), wish);
             kept
         });
@@ -64,29 +64,33 @@ impl HeaderParamTable {
         *self.learned.lock().unwrap_or_else(PoisonError::into_inner) = Some(learned);
     }
 
-    fn wish(&self, tool: &ToolDefinition, bounds: &JsonLimits) -> Wish {
+    fn wish(&self, tool: &ToolDefinition, bounds: &JsonLimits) -> HeaderRequirement {
         let found = tool.input_schema.as_ref().map_or(Ok(Vec::new()), |schema| mirrored(schema, bounds));
         match found {
-            Ok(headers) if headers.is_empty() || self.mirroring == HeaderMirroring::Repeat => Wish::Headers(headers),
-            Ok(_) => Wish::Withheld("it wants arguments repeated in headers, which is switched off".to_owned()),
-            Err(fault) => Wish::Withheld(fault.to_string()),
+            Ok(headers) if headers.is_empty() || self.mirroring == HeaderMirroring::Repeat => {
+                HeaderRequirement::Headers(headers)
+            }
+            Ok(_) => {
+                HeaderRequirement::Withheld("it wants arguments repeated in headers, which is switched off".to_owned())
+            }
+            Err(fault) => HeaderRequirement::Withheld(fault.to_string()),
         }
     }
 
     /// Returns the known requirements, if the tools have not changed since.
-    fn known(&self, changes: u64) -> Option<Arc<Tools>> {
+    fn known(&self, changes: u64) -> Option<Arc<ToolHeaderMap>> {
         let learned = self.learned.lock().unwrap_or_else(PoisonError::into_inner);
         learned.as_ref().filter(|learned| learned.changes == changes).map(|learned| learned.tools.clone())
     }
 }
 
 /// Iterator over the positions in the server's list that are not withheld.
-struct Places {
+struct VisiblePositions {
     taken: Vec<usize>,
     at: usize,
 }
 
-impl Places {
+impl VisiblePositions {
     fn without(withheld: &[Withheld]) -> Self {
         Self { taken: withheld.iter().map(|item| item.position).collect(), at: 0 }
     }
@@ -149,7 +153,7 @@ pub(crate) async fn headers_of(
     headers(&known, tool, arguments, &connection.limits().bounds)
 }
 
-async fn listed(connection: &Connection, mirror: &HeaderParamTable) -> Result<Arc<Tools>, CallError> {
+async fn listed(connection: &Connection, mirror: &HeaderParamTable) -> Result<Arc<ToolHeaderMap>, CallError> {
     match Box::pin(connection.list_tools()).await {
         Ok(_) => {}
         // A server with an unreadable list may still have the tool. If the tool requires headers, the server rejects
@@ -163,7 +167,7 @@ async fn listed(connection: &Connection, mirror: &HeaderParamTable) -> Result<Ar
 }
 
 fn headers(
-    tools: &Tools,
+    tools: &ToolHeaderMap,
     tool: &str,
     arguments: &RawJson,
     bounds: &JsonLimits,
@@ -171,8 +175,8 @@ fn headers(
     match tools.get(tool) {
         // The server decides whether the tool exists.
         None => Ok(Vec::new()),
-        Some(Wish::Withheld(reason)) => Err(CallError::Invalid(format!("the tool is withheld: {reason}"))),
-        Some(Wish::Headers(wanted)) => {
+        Some(HeaderRequirement::Withheld(reason)) => Err(CallError::Invalid(format!("the tool is withheld: {reason}"))),
+        Some(HeaderRequirement::Headers(wanted)) => {
             let mut headers = Vec::new();
             for one in wanted {
                 let value = one.value(arguments, bounds).map_err(|error| CallError::Invalid(error.to_string()))?;

@@ -82,7 +82,7 @@ async fn collect<T: View + Send + 'static>(
 ) -> Result<Listing<T>, CallError> {
     let limits = connection.limits();
     let endless = |problem: String| CallError::Listing { what: kind.what, problem };
-    let mut list = List::new(kind);
+    let mut list = ListCollector::new(kind);
     let budget = connection.inner().open.engine.budget();
     let mut seen = HashSet::new();
     let mut cursor: Option<String> = None;
@@ -112,7 +112,7 @@ async fn collect<T: View + Send + 'static>(
 
 /// A list while its pages arrive. Only the items of a page are held, in a buffer that is charged to the list budget for
 /// as long as any of them exists.
-struct List<T> {
+struct ListCollector<T> {
     kind: ListKind,
     listing: Listing<T>,
     /// Bytes of the pages so far.
@@ -121,7 +121,7 @@ struct List<T> {
     items: usize,
 }
 
-impl<T: View> List<T> {
+impl<T: View> ListCollector<T> {
     fn new(kind: ListKind) -> Self {
         Self { kind, listing: Listing { items: Vec::new(), withheld: Vec::new(), ttl: None }, bytes: 0, items: 0 }
     }
@@ -197,9 +197,9 @@ fn all_lists(BudgetExceeded { scope, limit }: BudgetExceeded) -> String {
 
 fn name_of(item: &RawJson, bounds: &JsonLimits) -> Option<String> {
     #[derive(serde::Deserialize)]
-    struct Named {
+    struct NamedItem {
         name: String,
     }
-    let Named { name } = item.decode(bounds).ok()?;
+    let NamedItem { name } = item.decode(bounds).ok()?;
     Some(Untrusted::new(name).shortened(100).to_string())
 }

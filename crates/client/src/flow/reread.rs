@@ -9,16 +9,16 @@ const MOST: f64 = 20.0;
 const PER_SECOND: f64 = 10.0;
 
 /// The retry budget of a connection.
-pub(crate) struct ReadRetryBudget(Mutex<Saved>);
+pub(crate) struct ReadRetryBudget(Mutex<RetryTokens>);
 
-struct Saved {
+struct RetryTokens {
     left: f64,
     at: Instant,
 }
 
 impl Default for ReadRetryBudget {
     fn default() -> Self {
-        Self(Mutex::new(Saved { left: MOST, at: Instant::now() }))
+        Self(Mutex::new(RetryTokens { left: MOST, at: Instant::now() }))
     }
 }
 

@@ -89,13 +89,13 @@ pub(super) fn wants_pages(connection: &Connection, error: &RpcError) -> bool {
 /// Shows every page to the user, and waits until the server or the user reports that it is done.
 pub(super) async fn visit_pages(connection: &Connection, error: RpcError) -> Result<(), CallError> {
     #[derive(Deserialize)]
-    struct Data<'a> {
+    struct WireUrlElicitations<'a> {
         #[serde(borrow)]
         elicitations: Vec<&'a serde_json::value::RawValue>,
     }
     let limits = connection.limits();
     let data = error.data.clone().unwrap_or_else(RawJson::empty_object);
-    let pages: Data = data.decode(&limits.bounds)?;
+    let pages: WireUrlElicitations = data.decode(&limits.bounds)?;
     if pages.elicitations.is_empty() || pages.elicitations.len() > limits.round_questions {
         return Err(CallError::Refused(error));
     }

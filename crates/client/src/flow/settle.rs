@@ -48,7 +48,7 @@ pub(super) async fn settle_until(
     options: CallOptions,
     when_task: TaskHandling,
 ) -> Result<CompletedCall, CallError> {
-    let asked = Stopwatch::start(connection);
+    let asked = ServerTimer::start(connection);
     let mut outcome = connection.send(call, "", &options)?.await;
     if call.effect == Effect::Reads && outcome.as_ref().is_err_and(CallError::is_retryable) {
         outcome = reread(connection, call, &options, asked.elapsed(), outcome).await;
@@ -56,7 +56,7 @@ pub(super) async fn settle_until(
     if options.inputs == InputHandling::Forward || is_final(&outcome) {
         return outcome.map(|answer| CompletedCall { answer, rounds: 0 });
     }
-    let budget = Budget { limit: options.total(connection.limits()), spent: asked.elapsed() };
+    let budget = TimeBudget { limit: options.total(connection.limits()), spent: asked.elapsed() };
     // Boxed because the future is large and rarely needed.
     Box::pin(UnfinishedCall { connection, call, options, when_task, budget }.go_on(outcome)).await
 }
@@ -87,7 +87,7 @@ struct UnfinishedCall<'a> {
     call: OutgoingRequest<'a>,
     options: CallOptions,
     when_task: TaskHandling,
-    budget: Budget,
+    budget: TimeBudget,
 }
 
 impl UnfinishedCall<'_> {
@@ -106,7 +106,7 @@ impl UnfinishedCall<'_> {
                 other => return self.end(other?, round - 1).await,
             };
             self.budget.shorten(&mut self.options)?;
-            let asked = Stopwatch::start(connection);
+            let asked = ServerTimer::start(connection);
             outcome = connection.send(call, &more, &self.options)?.await;
             self.budget.spend(asked.elapsed());
             if is_final(&outcome) {
@@ -139,13 +139,13 @@ fn is_final(outcome: &Result<Answer, CallError>) -> bool {
 }
 
 /// Measures the server's time, excluding the time of user prompts.
-struct Stopwatch<'a> {
+struct ServerTimer<'a> {
     connection: &'a Connection,
     began: Instant,
     stood: Duration,
 }
 
-impl<'a> Stopwatch<'a> {
+impl<'a> ServerTimer<'a> {
     fn start(connection: &'a Connection) -> Self {
         Self { connection, began: Instant::now(), stood: connection.inner().open.engine.clocks_stood() }
     }
@@ -157,12 +157,12 @@ impl<'a> Stopwatch<'a> {
 }
 
 /// The remaining total timeout of a call. Counts only the server's time, not the time of user prompts.
-struct Budget {
+struct TimeBudget {
     limit: Duration,
     spent: Duration,
 }
 
-impl Budget {
+impl TimeBudget {
     fn spend(&mut self, time: Duration) {
         self.spent += time;
     }

@@ -49,7 +49,7 @@ pub struct TaskHandle {
     latest: Mutex<Option<Task>>,
     /// Keys of the answered input requests. They are unique for the lifetime of the task.
     answered: Mutex<HashSet<String>>,
-    thinking: Mutex<Thinking>,
+    thinking: Mutex<PromptTime>,
 }
 
 impl Connection {
@@ -108,7 +108,7 @@ pub(super) async fn follow(
 
 /// Time the user has spent on input requests of a task.
 #[derive(Default)]
-struct Thinking {
+struct PromptTime {
     before: Duration,
     since: Option<Instant>,
 }
@@ -265,7 +265,7 @@ impl TaskHandle {
         Ok(())
     }
 
-    fn thinking(&self) -> MutexGuard<'_, Thinking> {
+    fn thinking(&self) -> MutexGuard<'_, PromptTime> {
         self.thinking.lock().unwrap_or_else(PoisonError::into_inner)
     }
 

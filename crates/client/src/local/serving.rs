@@ -28,16 +28,16 @@ pub(super) struct Serving {
     ferry: Arc<ResponseBatch>,
     workers: Workers,
     turns: Arc<Semaphore>,
-    running: Running,
+    running: ActiveHandlers,
 }
 
 /// The calls in progress by their raw ids.
-type Running = Arc<Mutex<HashMap<Vec<u8>, AbortHandle>>>;
+type ActiveHandlers = Arc<Mutex<HashMap<Vec<u8>, AbortHandle>>>;
 
-type Handled = Result<RawJson, Refusal>;
+type LocalCallResult = Result<RawJson, Refusal>;
 
 /// A decoded request.
-struct Asked<'a> {
+struct LocalRequest<'a> {
     /// The whole message.
     text: &'a Bytes,
     method: &'a str,
@@ -48,18 +48,18 @@ struct Asked<'a> {
 
 #[derive(Deserialize, Default)]
 #[serde(default)]
-struct Params<'a> {
+struct WireLocalParams<'a> {
     name: Option<String>,
     uri: Option<String>,
     #[serde(borrow)]
     arguments: Option<&'a RawValue>,
     #[serde(rename = "_meta", borrow)]
-    meta: Option<Meta<'a>>,
+    meta: Option<WireLocalMeta<'a>>,
 }
 
 #[derive(Deserialize, Default)]
 #[serde(default, rename_all = "camelCase")]
-struct Meta<'a> {
+struct WireLocalMeta<'a> {
     #[serde(borrow)]
     progress_token: Option<&'a RawValue>,
 }
@@ -78,7 +78,7 @@ impl Serving {
         match envelope.id {
             Some(id) => {
                 let id = id.of(&message.text);
-                let asked = Asked { text: &message.text, method: &method, id, params, depth: message.depth };
+                let asked = LocalRequest { text: &message.text, method: &method, id, params, depth: message.depth };
                 if let Some(answer) = self.answer(&asked) {
                     self.ferry.load(reply(id, answer));
                 }
@@ -103,10 +103,10 @@ impl Serving {
     }
 
     /// Returns an immediate response, or starts a handler that responds later.
-    fn answer(&self, asked: &Asked<'_>) -> Option<Handled> {
+    fn answer(&self, asked: &LocalRequest<'_>) -> Option<LocalCallResult> {
         let bounds = JsonLimits::default();
         let raw = asked.params.clone().unwrap_or_else(RawJson::empty_object);
-        let params: Params<'_> = match raw.decode(&bounds) {
+        let params: WireLocalParams<'_> = match raw.decode(&bounds) {
             Ok(params) => params,
             Err(error) => return Some(Err(Refusal::new(code::INVALID_PARAMS, error.to_string()))),
         };
@@ -142,7 +142,7 @@ impl Serving {
         complete(result)
     }
 
-    fn call(&self, asked: &Asked<'_>, params: &Params<'_>) -> Option<Handled> {
+    fn call(&self, asked: &LocalRequest<'_>, params: &WireLocalParams<'_>) -> Option<LocalCallResult> {
         let Some(handler) = find(&self.server.tools, "name", params.name.as_deref()) else {
             return Some(Err(Refusal::new(code::INVALID_PARAMS, "unknown tool")));
         };
@@ -164,7 +164,7 @@ impl Serving {
         })
     }
 
-    fn read(&self, asked: &Asked<'_>, params: &Params<'_>) -> Option<Handled> {
+    fn read(&self, asked: &LocalRequest<'_>, params: &WireLocalParams<'_>) -> Option<LocalCallResult> {
         let Some(handler) = find(&self.server.resources, "uri", params.uri.as_deref()) else {
             return Some(Err(Refusal::new(code::INVALID_PARAMS, "unknown resource")));
         };
@@ -178,7 +178,7 @@ impl Serving {
         })
     }
 
-    fn expand(&self, asked: &Asked<'_>, params: &Params<'_>) -> Option<Handled> {
+    fn expand(&self, asked: &LocalRequest<'_>, params: &WireLocalParams<'_>) -> Option<LocalCallResult> {
         let Some(handler) = find(&self.server.prompts, "name", params.name.as_deref()) else {
             return Some(Err(Refusal::new(code::INVALID_PARAMS, "unknown prompt")));
         };
@@ -200,7 +200,11 @@ impl Serving {
     ///
     /// A nested call needs no permit: its caller already holds one, and if such callers held all permits, none would be
     /// released.
-    fn begin(&self, asked: &Asked<'_>, work: impl Future<Output = Handled> + Send + 'static) -> Option<Handled> {
+    fn begin(
+        &self,
+        asked: &LocalRequest<'_>,
+        work: impl Future<Output = LocalCallResult> + Send + 'static,
+    ) -> Option<LocalCallResult> {
         let turns = (asked.depth == 0).then(|| Arc::clone(&self.turns));
         let mut work = Box::pin(async move {
             let _turn = match turns {
@@ -216,7 +220,11 @@ impl Serving {
     }
 
     /// Continues pending work on the worker threads.
-    fn go_on(&self, asked: &Asked<'_>, work: impl Future<Output = Handled> + Send + 'static) -> Option<Handled> {
+    fn go_on(
+        &self,
+        asked: &LocalRequest<'_>,
+        work: impl Future<Output = LocalCallResult> + Send + 'static,
+    ) -> Option<LocalCallResult> {
         let (ferry, running) = (Arc::clone(&self.ferry), Arc::clone(&self.running));
         let id = asked.id.to_vec();
         // Held until the call is registered, so that it cannot finish before.
@@ -240,12 +248,12 @@ impl Serving {
     fn cancel(&self, params: Option<RawJson>) {
         #[derive(Deserialize)]
         #[serde(rename_all = "camelCase")]
-        struct Cancelled<'a> {
+        struct WireLocalCancelled<'a> {
             #[serde(borrow)]
             request_id: &'a RawValue,
         }
         let Some(params) = params else { return };
-        let Ok(Cancelled { request_id }) = params.decode(&JsonLimits::default()) else { return };
+        let Ok(WireLocalCancelled { request_id }) = params.decode(&JsonLimits::default()) else { return };
         if let Some(task) = locked(&self.running).remove(request_id.get().as_bytes()) {
             task.abort();
         }
@@ -269,7 +277,7 @@ fn list<T>(key: &str, all: &[(Value, T)]) -> RawJson {
     complete(json!({ key: items, "ttlMs": 3_600_000, "cacheScope": "public" }))
 }
 
-fn reply(id: &[u8], answer: Handled) -> Vec<u8> {
+fn reply(id: &[u8], answer: LocalCallResult) -> Vec<u8> {
     let head: [&[u8]; 2] = [br#"{"jsonrpc":"2.0","id":"#, id];
     match answer {
         Ok(result) => [&head[..], &[br#","result":"#, result.as_bytes(), b"}"]].concat().concat(),

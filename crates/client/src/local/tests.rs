@@ -171,8 +171,8 @@ async fn a_tool_that_calls_itself_gets_eight_deep_and_one_that_panics_says_so() 
 
 #[tokio::test]
 async fn a_withdrawn_call_is_dropped_where_it_waits() {
-    struct Left(mpsc::UnboundedSender<&'static str>);
-    impl Drop for Left {
+    struct DropNotice(mpsc::UnboundedSender<&'static str>);
+    impl Drop for DropNotice {
         fn drop(&mut self) {
             let _ = self.0.send("left");
         }
@@ -182,7 +182,7 @@ async fn a_withdrawn_call_is_dropped_where_it_waits() {
         let events = events.clone();
         async move {
             events.send("began").unwrap();
-            let _left = Left(events);
+            let _left = DropNotice(events);
             std::future::pending().await
         }
     });

@@ -59,7 +59,7 @@ impl ApprovalSubject {
 
     /// Inspects one of several servers, which may share files. Blocks.
     pub(crate) fn among(described: &Described, around: &Surroundings, contents: &mut Contents) -> Self {
-        let mut facts = Facts {
+        let mut facts = FactCollector {
             all: Vec::new(),
             from_file: Vec::new(),
             program: None,
@@ -77,7 +77,7 @@ impl ApprovalSubject {
         facts.add_if(described.include_tools.as_ref().is_some_and(Vec::is_empty), "only tools", "none");
         facts.add_list("only tools", described.include_tools.iter().flatten());
         facts.add_list("without tools", &described.exclude_tools);
-        let Facts { all: facts, from_file, program, .. } = facts;
+        let FactCollector { all: facts, from_file, program, .. } = facts;
         let from_file: Vec<String> = from_file.into_iter().map(|(name, _)| name).collect();
         let starts = matches!(described.reach, Reach::Stdio(_));
         Self { facts, program, warnings: warnings::of(described, &from_file), starts }
@@ -123,7 +123,7 @@ impl ApprovalFact {
     }
 }
 
-struct Facts<'a> {
+struct FactCollector<'a> {
     all: Vec<ApprovalFact>,
     /// Variables from the server's `envFile`.
     from_file: Vec<(String, String)>,
@@ -134,7 +134,7 @@ struct Facts<'a> {
     contents: &'a mut Contents,
 }
 
-impl Facts<'_> {
+impl FactCollector<'_> {
     fn add_stdio(&mut self, stdio: &StdioDefinition) {
         self.add("transport", "stdio".to_owned());
         self.add("command", stdio.command.value.clone());

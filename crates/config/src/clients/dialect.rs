@@ -23,7 +23,7 @@ pub(super) enum Dialect {
 impl Dialect {
     /// Parses a client's text and adds notes about unsupported references. `field` is the name of the field.
     pub(super) fn read(self, text: &str, field: &str, project: &Path, notes: &mut Vec<Note>) -> Vec<Piece> {
-        let mut reading = Reading { field, project, notes, pieces: Pieces::default() };
+        let mut reading = SyntaxReader { field, project, notes, pieces: Pieces::default() };
         match self {
             Self::Literal => reading.pieces.text(text),
             Self::Braces { defaults } => reading
@@ -126,47 +126,47 @@ fn unspellable(piece: &Piece, field: &str) -> Note {
 }
 
 /// Meaning of a text between braces.
-enum Found {
+enum BraceMeaning {
     Piece(Piece),
     Text(String),
     /// Not a reference. The text stays as written.
     Nothing,
 }
 
-impl From<Option<Piece>> for Found {
+impl From<Option<Piece>> for BraceMeaning {
     fn from(piece: Option<Piece>) -> Self {
         piece.map_or(Self::Nothing, Self::Piece)
     }
 }
 
-struct Reading<'a> {
+struct SyntaxReader<'a> {
     field: &'a str,
     project: &'a Path,
     notes: &'a mut Vec<Note>,
     pieces: Pieces,
 }
 
-impl Reading<'_> {
-    fn between(&mut self, text: &str, open: &str, meaning: impl Fn(&mut Self, &str) -> Found) {
+impl SyntaxReader<'_> {
+    fn between(&mut self, text: &str, open: &str, meaning: impl Fn(&mut Self, &str) -> BraceMeaning) {
         let mut rest = text;
         while let Some(start) = rest.find(open) {
             let inside = start + open.len();
             let Some(end) = rest[inside..].find('}').map(|end| inside + end) else { break };
             self.pieces.text(&rest[..start]);
             match meaning(self, &rest[inside..end]) {
-                Found::Piece(piece) => self.pieces.0.push(piece),
-                Found::Text(text) => self.pieces.text(&text),
-                Found::Nothing => self.pieces.text(&rest[start..=end]),
+                BraceMeaning::Piece(piece) => self.pieces.0.push(piece),
+                BraceMeaning::Text(text) => self.pieces.text(&text),
+                BraceMeaning::Nothing => self.pieces.text(&rest[start..=end]),
             }
             rest = &rest[end + 1..];
         }
         self.pieces.text(rest);
     }
 
-    fn editor(&mut self, inner: &str, inputs: bool) -> Found {
+    fn editor(&mut self, inner: &str, inputs: bool) -> BraceMeaning {
         match inner.split_once(':') {
             Some(("env", name)) if is_name(name) => variable(name).into(),
-            Some(("input", id)) if inputs => Found::Piece(self.input(id)),
+            Some(("input", id)) if inputs => BraceMeaning::Piece(self.input(id)),
             Some((kind @ ("env" | "input" | "config" | "command" | "file"), _)) => {
                 self.unknown(&format!("${{{kind}:…}}"))
             }
@@ -174,19 +174,19 @@ impl Reading<'_> {
         }
     }
 
-    fn predefined(&mut self, inner: &str) -> Found {
+    fn predefined(&mut self, inner: &str) -> BraceMeaning {
         match inner {
-            "workspaceFolder" => Found::Text(self.project.display().to_string()),
+            "workspaceFolder" => BraceMeaning::Text(self.project.display().to_string()),
             "workspaceFolderBasename" => {
-                Found::Text(self.project.file_name().unwrap_or_default().to_string_lossy().into_owned())
+                BraceMeaning::Text(self.project.file_name().unwrap_or_default().to_string_lossy().into_owned())
             }
             "userHome" => variable("HOME").into(),
-            "pathSeparator" | "/" => Found::Text(MAIN_SEPARATOR_STR.to_owned()),
+            "pathSeparator" | "/" => BraceMeaning::Text(MAIN_SEPARATOR_STR.to_owned()),
             _ => {
                 let text =
                     format!("`{}` holds a `${{…}}` that is no variable to that client and stays text", self.field());
                 self.notes.push(Note::hint(text).fix("write `${NAME}` to have it expanded here"));
-                Found::Nothing
+                BraceMeaning::Nothing
             }
         }
     }
@@ -202,18 +202,18 @@ impl Reading<'_> {
         Piece::Variable { name, default: None }
     }
 
-    fn curly(&mut self, inner: &str) -> Found {
+    fn curly(&mut self, inner: &str) -> BraceMeaning {
         match inner.split_once(':') {
             Some(("env", name)) if is_name(name) => variable(name).into(),
             Some(("file", _)) => self.unknown("{file:…}"),
-            _ => Found::Nothing,
+            _ => BraceMeaning::Nothing,
         }
     }
 
-    fn unknown(&mut self, spelling: &str) -> Found {
+    fn unknown(&mut self, spelling: &str) -> BraceMeaning {
         let text = format!("`{}` holds `{}`, which stays text here", self.field(), shown(spelling));
         self.notes.push(Note::lost(text).fix("write what it stands for"));
-        Found::Nothing
+        BraceMeaning::Nothing
     }
 
     /// Parses `$V` and `${V}`. Any other use of `$` is literal.

@@ -26,7 +26,7 @@ pub struct ExportedFile {
 pub fn export(client: Client, servers: &[(String, Map<String, Json>)]) -> ExportedFile {
     let mut notes = Vec::new();
     let mut written = Map::new();
-    let mut beside = Beside::default();
+    let mut beside = FileExtras::default();
     for (id, entry) in servers {
         let entry = beside.switched(client, id, entry);
         let mut filling = Filling::new(client, &entry);
@@ -44,14 +44,14 @@ pub fn export(client: Client, servers: &[(String, Map<String, Json>)]) -> Export
 
 /// Members of the file besides the servers.
 #[derive(Default)]
-struct Beside {
+struct FileExtras {
     /// Secrets for which the client prompts.
     secrets: Vec<String>,
     /// Servers disabled by a separate list.
     excluded: Vec<String>,
 }
 
-impl Beside {
+impl FileExtras {
     /// Returns the entry without its `enabled` flag, if the client disables servers in a separate list.
     fn switched<'a>(&mut self, client: Client, id: &str, entry: &'a Map<String, Json>) -> Cow<'a, Map<String, Json>> {
         if client != Client::Gemini || entry.get("enabled") != Some(&Json::Bool(false)) {
@@ -78,7 +78,7 @@ fn completed(client: Client, id: &str, mut server: Map<String, Json>) -> Map<Str
     server
 }
 
-fn file(client: Client, servers: Map<String, Json>, beside: Beside) -> Map<String, Json> {
+fn file(client: Client, servers: Map<String, Json>, beside: FileExtras) -> Map<String, Json> {
     let path = shape(client).roots.first().copied().unwrap_or_default();
     let nested = |inner: Json, key: &&str| Json::Object(Map::from_iter([((*key).to_owned(), inner)]));
     let root = path.iter().rev().fold(Json::Object(servers), nested);

@@ -24,7 +24,7 @@ pub(super) struct Fields<'a> {
 }
 
 /// The server cannot be converted.
-struct Refused;
+struct UnsupportedServer;
 
 impl<'a> Fields<'a> {
     pub(super) fn new(client: Client, project: &'a Path, node: &'a Node) -> Self {
@@ -45,7 +45,7 @@ impl<'a> Fields<'a> {
         std::mem::take(&mut self.entry)
     }
 
-    fn read_all(&mut self) -> Result<(), Refused> {
+    fn read_all(&mut self) -> Result<(), UnsupportedServer> {
         for field in self.shape.fields {
             let Some(node) = at(self.node, field.theirs) else { continue };
             let is_object_of_fields = matches!(node.value, Value::Map(_)) && self.has_members(field.theirs);
@@ -56,7 +56,7 @@ impl<'a> Fields<'a> {
         Ok(())
     }
 
-    fn field(&mut self, field: &Field, node: &Node) -> Result<(), Refused> {
+    fn field(&mut self, field: &Field, node: &Node) -> Result<(), UnsupportedServer> {
         let read = match field.kind {
             Kind::Transport { words, .. } => return self.transport(words, node),
             Kind::Address(transport) => self.address(field, node, transport),
@@ -84,7 +84,7 @@ impl<'a> Fields<'a> {
         Ok(())
     }
 
-    fn transport(&mut self, words: &[(&str, &str)], node: &Node) -> Result<(), Refused> {
+    fn transport(&mut self, words: &[(&str, &str)], node: &Node) -> Result<(), UnsupportedServer> {
         let word = node.text().unwrap_or(node.value.kind());
         match words.iter().find(|(theirs, _)| *theirs == word) {
             Some((_, "")) => {}
@@ -94,7 +94,7 @@ impl<'a> Fields<'a> {
             None => {
                 let text = format!("a server of type `{}` cannot be carried over", shown(word));
                 self.notes.push(Note::lost(text).fix("servers are started (stdio) or dialled (http, sse)"));
-                return Err(Refused);
+                return Err(UnsupportedServer);
             }
         }
         Ok(())

@@ -20,7 +20,7 @@ pub(super) struct SecretFile {
 }
 
 #[derive(Default, Serialize, Deserialize)]
-struct Form {
+struct SecretDocument {
     schema: u64,
     #[serde(default)]
     secrets: BTreeMap<String, String>,
@@ -73,12 +73,12 @@ impl SecretFile {
         Ok(was_there)
     }
 
-    fn load(&self) -> Result<Form, SecretError> {
+    fn load(&self) -> Result<SecretDocument, SecretError> {
         let loaded = self.document.load()?;
         self.read(loaded.as_ref().map(|loaded| loaded.bytes.as_slice()))
     }
 
-    fn update(&self, mut change: impl FnMut(&mut Form)) -> Result<(), SecretError> {
+    fn update(&self, mut change: impl FnMut(&mut SecretDocument)) -> Result<(), SecretError> {
         let updated = self.document.update(|old| {
             let mut form = self.read(old)?;
             change(&mut form);
@@ -97,14 +97,14 @@ impl SecretFile {
     }
 
     /// Parses the file. Parser errors are discarded, since they may quote its content.
-    fn read(&self, bytes: Option<&[u8]>) -> Result<Form, SecretError> {
+    fn read(&self, bytes: Option<&[u8]>) -> Result<SecretDocument, SecretError> {
         /// The member that all schema versions share.
         #[derive(Deserialize)]
-        struct Numbered {
+        struct SecretSchemaHeader {
             schema: u64,
         }
-        let Some(bytes) = bytes else { return Ok(Form { schema: SCHEMA, ..Form::default() }) };
-        let Numbered { schema: found } = serde_json::from_slice(bytes).map_err(|_| self.damaged())?;
+        let Some(bytes) = bytes else { return Ok(SecretDocument { schema: SCHEMA, ..SecretDocument::default() }) };
+        let SecretSchemaHeader { schema: found } = serde_json::from_slice(bytes).map_err(|_| self.damaged())?;
         if found != SCHEMA {
             return Err(SecretError::Newer { path: self.path().to_owned(), found });
         }

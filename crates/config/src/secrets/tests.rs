@@ -35,11 +35,11 @@ delete-generic-password) exec rm "$STORE/$5" ;;
 esac
 "#;
 
-struct Machine {
+struct SecretTestMachine {
     folder: TempDir,
 }
 
-impl Machine {
+impl SecretTestMachine {
     fn new() -> Self {
         let machine = Self { folder: TempDir::new().unwrap() };
         fs::create_dir(machine.path("bin")).unwrap();
@@ -88,7 +88,7 @@ fn check(found: Result<ResolvedSecret, SecretError>, value: &str, from: &SecretP
 
 #[test]
 fn a_command_is_asked_without_a_shell() {
-    let machine = Machine::new();
+    let machine = SecretTestMachine::new();
     machine.install("pass", "#!/bin/sh\nprintf '%s|' \"$#\" \"$@\"\n");
     let words = ["pass", "show", "wharf/{name}", "{name} $(id) `id`"].map(str::to_owned).to_vec();
     let found = machine.store().with_command(words).lookup("a.b");
@@ -97,7 +97,7 @@ fn a_command_is_asked_without_a_shell() {
 
 #[test]
 fn one_line_end_is_no_part_of_a_secret() {
-    let machine = Machine::new();
+    let machine = SecretTestMachine::new();
     for (script, expected) in [
         ("echo value", "value"),
         ("printf value", "value"),
@@ -112,7 +112,7 @@ fn one_line_end_is_no_part_of_a_secret() {
 
 #[test]
 fn a_command_that_fails_is_told_without_what_it_printed() {
-    let machine = Machine::new();
+    let machine = SecretTestMachine::new();
     for (script, expected) in [
         ("echo hunter2; printf 'not\\033 here' >&2; exit 3", "`sh` failed (exit status: 3): not\\u{1b} here"),
         ("echo hunter2; exit 1", "`sh` failed (exit status: 1)"),
@@ -134,7 +134,7 @@ fn a_command_that_fails_is_told_without_what_it_printed() {
 
 #[test]
 fn a_command_that_does_not_answer_is_ended() {
-    let machine = Machine::new();
+    let machine = SecretTestMachine::new();
     for script in ["exec sleep 100", "exec sleep 100 >&- 2>&-"] {
         let command = ["sh", "-c", script].map(str::to_owned);
         let slow = SecretProgram::of_command(&command, "name").with_limit(Duration::from_millis(50));
@@ -144,7 +144,7 @@ fn a_command_that_does_not_answer_is_ended() {
 
 #[test]
 fn without_a_keyring_a_private_file_keeps_secrets() {
-    let machine = Machine::new();
+    let machine = SecretTestMachine::new();
     let store = machine.store().without_keyring();
     let place = SecretPlace::File(machine.path("config/secrets.json"));
     assert_eq!(store.names().unwrap(), [""; 0]);
@@ -169,7 +169,7 @@ fn a_keyring_that_works_keeps_secrets() {
     for (kind, program, script) in
         [(Kind::SecretTool, "secret-tool", SECRET_TOOL), (Kind::Security, "security", SECURITY)]
     {
-        let machine = Machine::new();
+        let machine = SecretTestMachine::new();
         let plain = machine.store().without_keyring();
         let file = SecretPlace::File(machine.path("config/secrets.json"));
         plain.set("old", &Secret::new("kept")).unwrap();
@@ -189,7 +189,7 @@ fn a_keyring_that_works_keeps_secrets() {
 
 #[test]
 fn a_keyring_that_does_not_work_leaves_it_to_the_file() {
-    let machine = Machine::new();
+    let machine = SecretTestMachine::new();
     machine.install("secret-tool", "#!/bin/sh\ncat >/dev/null; echo no bus >&2; exit 1\n");
     let keyring = Keyring::find_kind(Kind::SecretTool, &machine.around());
     let store = SecretStore { keyring, ..machine.store() };
@@ -202,9 +202,9 @@ fn a_keyring_that_does_not_work_leaves_it_to_the_file() {
 
 #[test]
 fn what_a_keyring_does_not_take_or_give_up_is_not_overruled_by_it() {
-    let machine = Machine::new();
+    let machine = SecretTestMachine::new();
     machine.install("secret-tool", SECRET_TOOL);
-    let store = |machine: &Machine| SecretStore {
+    let store = |machine: &SecretTestMachine| SecretStore {
         keyring: Keyring::find_kind(Kind::SecretTool, &machine.around()),
         ..machine.store()
     };
@@ -225,7 +225,7 @@ fn what_a_keyring_does_not_take_or_give_up_is_not_overruled_by_it() {
 
 #[test]
 fn no_project_brings_its_own_program() {
-    let machine = Machine::new();
+    let machine = SecretTestMachine::new();
     machine.install("secret-tool", SECRET_TOOL);
     machine.install("pass", "#!/bin/sh\necho value\n");
     let around = Surroundings { cwd: machine.folder.path().to_owned(), ..machine.around() };
@@ -242,7 +242,7 @@ fn no_project_brings_its_own_program() {
 
 #[test]
 fn while_a_command_is_asked_nothing_is_kept() {
-    let machine = Machine::new();
+    let machine = SecretTestMachine::new();
     let store = machine.command("echo 1");
     assert!(matches!(store.set("a", &Secret::new("x")), Err(SecretError::Elsewhere { .. })));
     assert!(matches!(store.remove("a"), Err(SecretError::Elsewhere { .. })));
@@ -251,7 +251,7 @@ fn while_a_command_is_asked_nothing_is_kept() {
 
 #[test]
 fn names_are_plain() {
-    let machine = Machine::new();
+    let machine = SecretTestMachine::new();
     let store = machine.command("echo 1");
     let (longest, too_long) = ("n".repeat(64), "n".repeat(65));
     for good in ["a", "A_b.c-9", &longest] {
@@ -265,7 +265,7 @@ fn names_are_plain() {
 /// C19, and a file that others could read: neither is used, and no error quotes its content.
 #[test]
 fn c19_a_file_that_is_not_understood_is_left_alone() {
-    let machine = Machine::new();
+    let machine = SecretTestMachine::new();
     let store = machine.store().without_keyring();
     store.set("a", &Secret::new("hunter2")).unwrap();
     let newer = r#"{"schema": 7, "secrets": ["hunter2"]}"#;

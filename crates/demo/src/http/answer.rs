@@ -59,12 +59,12 @@ pub fn session_status(reply: &str) -> StatusCode {
 
 fn error_code(reply: &str) -> Option<i64> {
     #[derive(Deserialize)]
-    struct Reply {
-        error: Option<Fault>,
+    struct ReplyView {
+        error: Option<ReplyErrorView>,
     }
     #[derive(Deserialize)]
-    struct Fault {
+    struct ReplyErrorView {
         code: i64,
     }
-    serde_json::from_str::<Reply>(reply).ok()?.error.map(|fault| fault.code)
+    serde_json::from_str::<ReplyView>(reply).ok()?.error.map(|fault| fault.code)
 }

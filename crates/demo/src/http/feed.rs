@@ -20,11 +20,11 @@ const MOST_BYTES: usize = 4 * 1024 * 1024;
 
 #[derive(Default)]
 pub struct EventFeed {
-    state: Mutex<State>,
+    state: Mutex<FeedState>,
 }
 
 #[derive(Default)]
-struct State {
+struct FeedState {
     kept: VecDeque<String>,
     bytes: usize,
     /// Number of messages dropped from the buffer. Messages are numbered from 1.
@@ -123,7 +123,7 @@ impl EventFeed {
     }
 }
 
-impl State {
+impl FeedState {
     fn push(&mut self, message: &Value) -> bool {
         if self.is_ended {
             return false;

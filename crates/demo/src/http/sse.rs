@@ -31,7 +31,7 @@ async fn open(State(site): State<Arc<Site>>) -> Result<Response, Refusal> {
     site.sessions.add(&session);
     let (own, endpoint) = (Arc::clone(&session.own), format!("{MESSAGES}?sessionId={}", session.id));
     let bookmark = own.open();
-    let visit = Visit { site, session };
+    let visit = SseConnection { site, session };
     Ok(answer::events(Reader::new(own, bookmark, (visit, permit)).opened_by("endpoint", &endpoint)))
 }
 
@@ -48,12 +48,12 @@ async fn receive(State(site): State<Arc<Site>>, RawQuery(query): RawQuery, body:
 }
 
 /// A client on its stream. Dropping it ends the session.
-struct Visit {
+struct SseConnection {
     site: Arc<Site>,
     session: Arc<Session>,
 }
 
-impl Drop for Visit {
+impl Drop for SseConnection {
     fn drop(&mut self) {
         self.site.sessions.end(&self.session.id);
         self.session.close();

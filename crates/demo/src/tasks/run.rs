@@ -28,7 +28,7 @@ pub struct TaskServices {
 
 /// Runs a task to its end.
 pub fn carry_out(play: Play, crew: TaskServices, task: Arc<Task>) {
-    let mut talk = TaskTalk { crew, task };
+    let mut talk = TaskPeer { crew, task };
     let end = match play(&mut talk) {
         Ok(result) => Phase::Completed(talk.crew.envelope.complete(result)),
         Err(Stop::Failed(complaint)) => Phase::Completed(talk.crew.envelope.complete(failure(&complaint))),
@@ -42,12 +42,12 @@ pub fn carry_out(play: Play, crew: TaskServices, task: Arc<Task>) {
     talk.enter(end, "The work is over.");
 }
 
-struct TaskTalk {
+struct TaskPeer {
     crew: TaskServices,
     task: Arc<Task>,
 }
 
-impl TaskTalk {
+impl TaskPeer {
     fn enter(&self, phase: Phase, message: &str) {
         if !self.task.enter(phase, message) {
             return;
@@ -74,7 +74,7 @@ impl TaskTalk {
     }
 }
 
-impl Talk for TaskTalk {
+impl Talk for TaskPeer {
     fn revision(&self) -> Revision {
         self.crew.envelope.revision
     }

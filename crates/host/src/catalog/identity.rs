@@ -11,7 +11,7 @@ use wharf_spec::{HttpForm, HttpSpec, ServerOrigin, ServerSpec, StdioSpec, shown_
 /// accounts at the same address therefore have the same identity, and a cache has to distinguish them by server name. A
 /// user's own server and one defined by another file differ, even if their specs are equal.
 pub fn identity(origin: &ServerOrigin, spec: &ServerSpec) -> String {
-    let mut digest = Parts(Sha256::new());
+    let mut digest = ListDigest(Sha256::new());
     if let Some(file) = origin.file() {
         digest.list([&b"defined in"[..], file.as_os_str().as_encoded_bytes()]);
     }
@@ -25,7 +25,7 @@ pub fn identity(origin: &ServerOrigin, spec: &ServerSpec) -> String {
     })
 }
 
-fn stdio(digest: &mut Parts, spec: &StdioSpec) {
+fn stdio(digest: &mut ListDigest, spec: &StdioSpec) {
     let StdioSpec { program, args, cwd, env, inherit_env, hidden: _, launch_check: _ } = spec;
     digest.list([&b"stdio"[..], program.as_encoded_bytes()]);
     digest.list(args.iter().map(|argument| argument.as_encoded_bytes()));
@@ -34,7 +34,7 @@ fn stdio(digest: &mut Parts, spec: &StdioSpec) {
     digest.list([[u8::from(*inherit_env)]]);
 }
 
-fn http(digest: &mut Parts, spec: &HttpSpec) {
+fn http(digest: &mut ListDigest, spec: &HttpSpec) {
     let form = match spec.form {
         HttpForm::Automatic => "automatic",
         HttpForm::Streamable => "streamable",
@@ -46,9 +46,9 @@ fn http(digest: &mut Parts, spec: &HttpSpec) {
 }
 
 /// A digest over lists of texts. Each text is prefixed with its length and each list is terminated.
-struct Parts(Sha256);
+struct ListDigest(Sha256);
 
-impl Parts {
+impl ListDigest {
     fn list<T: AsRef<[u8]>>(&mut self, parts: impl IntoIterator<Item = T>) {
         for part in parts {
             self.0.update([1]);

@@ -7,7 +7,7 @@ use std::time::{Duration, SystemTime};
 use bytes::Bytes;
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
-use wharf_json::{JsonLimits, NotJson, RawJson};
+use wharf_json::{InvalidJson, JsonLimits, RawJson};
 use wharf_wire::View;
 
 use super::listed::{ListFreshness, ListName, Listed};
@@ -36,7 +36,7 @@ pub enum CatalogCacheError {
     OtherIdentity,
     /// The server's lists contain invalid JSON.
     #[error("what the server listed cannot be kept")]
-    Unwritable(#[source] NotJson),
+    Unwritable(#[source] InvalidJson),
 }
 
 /// Creates the document for a server's lists, byte for byte. `identity` is that of [`super::identity`], `at` the time

@@ -64,12 +64,12 @@ pub(crate) fn visible(text: &str) -> Cow<'_, str> {
 }
 
 /// A run of characters that are all visible or all hidden.
-struct Run<'a> {
+struct CharacterRun<'a> {
     text: &'a str,
     hidden: bool,
 }
 
-fn runs(text: &str) -> impl Iterator<Item = Run<'_>> {
+fn runs(text: &str) -> impl Iterator<Item = CharacterRun<'_>> {
     let mut at = 0;
     std::iter::from_fn(move || {
         let start = at;
@@ -77,7 +77,7 @@ fn runs(text: &str) -> impl Iterator<Item = Run<'_>> {
         while hides(text, at) == Some(hidden) {
             at += text[at..].chars().next().map_or(1, char::len_utf8);
         }
-        Some(Run { text: &text[start..at], hidden })
+        Some(CharacterRun { text: &text[start..at], hidden })
     })
 }
 

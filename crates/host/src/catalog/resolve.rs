@@ -5,7 +5,7 @@ use std::fmt;
 use std::sync::Arc;
 
 use wharf_spec::{ToolId, Untrusted};
-use wharf_tools::{Found, nearest};
+use wharf_tools::{NameLookup, nearest};
 
 use super::snapshot::Catalog;
 use super::tool::CatalogTool;
@@ -44,9 +44,9 @@ impl Catalog {
     /// Returns an error if the name matches no tool or more than one.
     pub fn resolve(&self, name: &str) -> Result<&Arc<CatalogTool>, Unresolved> {
         let readings = match self.names.find(name) {
-            Found::One(tool) => return Ok(tool),
-            Found::Several(held) => held.into_iter().map(|held| &held.value).collect(),
-            Found::Nothing => self.readings(name),
+            NameLookup::One(tool) => return Ok(tool),
+            NameLookup::Several(held) => held.into_iter().map(|held| &held.value).collect(),
+            NameLookup::Nothing => self.readings(name),
         };
         let mut shown = readings.iter().filter(|tool| *tool.description.shown == *name);
         match (shown.next(), shown.next(), &readings[..]) {

@@ -12,7 +12,7 @@ mod refer;
 
 use std::borrow::Cow;
 
-use wharf_json::{JsonDecodeError, JsonLimits, RawJson, TooComplex};
+use wharf_json::{JsonDecodeError, JsonLimitExceeded, JsonLimits, RawJson};
 
 use super::marks::{SchemaError, ToolWarning};
 use super::tree::{Members, Tree};
@@ -70,8 +70,8 @@ fn compiled(schema: &RawJson) -> Result<Compiled, SchemaError> {
 
 fn fault(error: JsonDecodeError) -> SchemaError {
     match error {
-        JsonDecodeError::TooComplex(TooComplex::Depth(_)) => SchemaError::TooDeep,
-        JsonDecodeError::TooComplex(TooComplex::Nodes(_)) => SchemaError::TooMany,
+        JsonDecodeError::TooComplex(JsonLimitExceeded::Depth(_)) => SchemaError::TooDeep,
+        JsonDecodeError::TooComplex(JsonLimitExceeded::Nodes(_)) => SchemaError::TooMany,
         JsonDecodeError::Shape(_) => SchemaError::Invalid,
     }
 }

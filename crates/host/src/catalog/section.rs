@@ -168,7 +168,7 @@ fn mark_look_alikes(tools: &mut [CatalogTool]) {
 mod tests {
     use std::time::SystemTime;
 
-    use wharf_tools::{Permission, Risk, ToolHints};
+    use wharf_tools::{PermissionRequirement, ToolHints, ToolRisk};
 
     use super::*;
     use crate::catalog::fixture::{listed, tool};
@@ -198,7 +198,7 @@ mod tests {
         assert_eq!(description.text, "[git: log]\nShows\\u{200b} commits.");
         assert_eq!(description.title.as_deref(), Some("Lo\\u{202e}g"));
         assert_eq!(description.schema.get(), r#"{"type":"object","properties":{}}"#);
-        assert_eq!((description.risk, description.permission), (Risk::High, Permission::Needed));
+        assert_eq!((description.risk, description.permission), (ToolRisk::High, PermissionRequirement::Needed));
         let origin = description.origin.as_ref().unwrap();
         assert_eq!((&*origin.provider, &*origin.name, origin.fingerprint), ("git", "log", log.fingerprint));
         assert_eq!(log.marks, [ToolWarning::SchemaFlattened, ToolWarning::Neutralised]);

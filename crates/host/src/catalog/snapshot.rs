@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use wharf_spec::{ServerName, ToolId};
-use wharf_tools::{Found, NameTable};
+use wharf_tools::{NameLookup, NameTable};
 
 use super::ToolWarning;
 use super::section::Section;
@@ -73,7 +73,7 @@ impl Catalog {
 
     /// Returns the tool of an alias. An ambiguous alias has none.
     pub fn by_alias(&self, alias: &str) -> Option<&Arc<CatalogTool>> {
-        if let Found::One(tool) = self.names.find(alias) { Some(tool) } else { None }
+        if let NameLookup::One(tool) = self.names.find(alias) { Some(tool) } else { None }
     }
 
     /// Returns the warnings about a tool, including those that concern other servers' tools.
@@ -109,7 +109,7 @@ impl Catalog {
     fn sharing(&self, old: &[Arc<Section>], gone: &[&str]) -> Vec<&Arc<CatalogTool>> {
         let mut sharing: Vec<&Arc<CatalogTool>> = Vec::new();
         for name in gone {
-            let Found::Several(held) = self.names.find(name) else { continue };
+            let NameLookup::Several(held) = self.names.find(name) else { continue };
             for tool in held.into_iter().map(|held| &held.value) {
                 let stays = !old.iter().any(|section| section.server == tool.id.server);
                 if stays && !sharing.iter().any(|known| Arc::ptr_eq(known, tool)) {

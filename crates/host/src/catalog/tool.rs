@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use wharf_spec::{ServerName, ToolId, Untrusted};
-use wharf_tools::{Description, Fingerprint, Origin, Permission, Risk, ToolHints};
+use wharf_tools::{Fingerprint, PermissionRequirement, ToolDescription, ToolHints, ToolOrigin, ToolRisk};
 use wharf_wire::{ToolAnnotations, ToolDefinition, skeleton};
 
 use super::listed::ListFreshness;
@@ -23,7 +23,7 @@ pub struct CatalogTool {
     /// The definition as received from the server.
     pub definition: ToolDefinition,
     /// The description for callers: texts sanitized, schema compiled, origin included.
-    pub description: Arc<Description>,
+    pub description: Arc<ToolDescription>,
     /// Fingerprint of the whole definition.
     pub fingerprint: Fingerprint,
     /// Warnings about the tool itself and relative to its server's other tools. [`super::Catalog::marks`] adds the
@@ -49,7 +49,7 @@ impl CatalogTool {
         if is_odd(&definition.name) {
             marks.push(ToolWarning::OddName);
         }
-        let origin = Origin { provider: making.provider.clone(), name: id.tool.clone(), fingerprint };
+        let origin = ToolOrigin { provider: making.provider.clone(), name: id.tool.clone(), fingerprint };
         let description = Arc::new(describe(making, &id, &definition, origin, &mut marks));
         let skeleton = skeleton(definition.name.trim()).collect::<String>().into();
         Self { id, definition, description, fingerprint, marks, skeleton }
@@ -77,9 +77,9 @@ fn describe(
     making: &Making<'_>,
     id: &ToolId,
     definition: &ToolDefinition,
-    origin: Origin,
+    origin: ToolOrigin,
     marks: &mut Vec<ToolWarning>,
-) -> Description {
+) -> ToolDescription {
     let Names { shown, alias } = name(making.style, id);
     let compiled = compile(definition.input_schema.as_ref());
     compiled.marks.into_iter().for_each(|mark| add(marks, mark));
@@ -91,13 +91,13 @@ fn describe(
         text.push('\n');
         text.push_str(&neutralised(said, DESCRIPTION, marks));
     }
-    let mut description = Description::new(alias, text, compiled.schema);
+    let mut description = ToolDescription::new(alias, text, compiled.schema);
     description.shown = shown;
     description.title = title.map(|title| neutralised(title, TITLE, marks));
     description.origin = Some(origin);
     description.hints = hints(annotations, making.freshness);
-    description.risk = Risk::High;
-    description.permission = Permission::Needed;
+    description.risk = ToolRisk::High;
+    description.permission = PermissionRequirement::Needed;
     description
 }
 

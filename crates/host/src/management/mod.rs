@@ -14,7 +14,9 @@ mod watches;
 
 use std::sync::{Arc, Weak};
 
-use wharf_tools::{Call, Description, Outcome, Pending, Permission, Risk, Tool, ToolError};
+use wharf_tools::{
+    BoxFuture, PermissionRequirement, Tool, ToolDescription, ToolError, ToolInvocation, ToolOutcome, ToolRisk,
+};
 
 use crate::access;
 use crate::context::Context;
@@ -31,14 +33,14 @@ pub(crate) fn register(context: &Arc<Context>) {
     }
 }
 
-type ManagementHandler = fn(Arc<Context>, Call) -> Pending<'static, Result<Outcome, ToolError>>;
+type ManagementHandler = fn(Arc<Context>, ToolInvocation) -> BoxFuture<'static, Result<ToolOutcome, ToolError>>;
 
 /// Definition of one management tool.
 struct Plan {
     name: &'static str,
     text: &'static str,
     schema: fn() -> serde_json::Value,
-    permission: Permission,
+    permission: PermissionRequirement,
     carry_out: ManagementHandler,
 }
 
@@ -49,7 +51,7 @@ impl Plan {
         schema: fn() -> serde_json::Value,
         carry_out: ManagementHandler,
     ) -> Self {
-        Self { name, text, schema, permission: Permission::NotNeeded, carry_out }
+        Self { name, text, schema, permission: PermissionRequirement::NotNeeded, carry_out }
     }
 
     /// Defines a tool that checks permissions itself, once it has resolved the server.
@@ -59,7 +61,7 @@ impl Plan {
         schema: fn() -> serde_json::Value,
         carry_out: ManagementHandler,
     ) -> Self {
-        Self { permission: Permission::Deferred, ..Self::free(name, text, schema, carry_out) }
+        Self { permission: PermissionRequirement::Deferred, ..Self::free(name, text, schema, carry_out) }
     }
 }
 
@@ -122,7 +124,7 @@ const PLANS: [Plan; 9] = [
 
 /// A management tool. It holds only a weak reference to its host.
 struct ManagementTool {
-    description: Arc<Description>,
+    description: Arc<ToolDescription>,
     carry_out: ManagementHandler,
     context: Weak<Context>,
 }
@@ -130,19 +132,19 @@ struct ManagementTool {
 impl ManagementTool {
     fn new(plan: &Plan, context: Weak<Context>) -> Self {
         let schema = wharf_json::RawJson::known((plan.schema)().to_string());
-        let mut description = Description::new(plan.name, plan.text, schema);
+        let mut description = ToolDescription::new(plan.name, plan.text, schema);
         description.permission = plan.permission;
-        description.risk = Risk::Low;
+        description.risk = ToolRisk::Low;
         Self { description: Arc::new(description), carry_out: plan.carry_out, context }
     }
 }
 
 impl Tool for ManagementTool {
-    fn description(&self) -> &Arc<Description> {
+    fn description(&self) -> &Arc<ToolDescription> {
         &self.description
     }
 
-    fn call(&self, call: Call) -> Pending<'_, Result<Outcome, ToolError>> {
+    fn call(&self, call: ToolInvocation) -> BoxFuture<'_, Result<ToolOutcome, ToolError>> {
         match self.context.upgrade() {
             Some(context) => (self.carry_out)(context, call),
             None => Box::pin(std::future::ready(Err(crate::tool::error(&HostError::Closed)))),

@@ -4,7 +4,7 @@ use std::borrow::Cow;
 
 use serde::Serialize;
 use wharf_json::RawJson;
-use wharf_tools::{Outcome, ToolError, ToolErrorKind};
+use wharf_tools::{ToolError, ToolErrorKind, ToolOutcome};
 
 use crate::catalog::neutral;
 
@@ -57,8 +57,8 @@ impl JsonArrayBuilder {
 }
 
 /// Creates an outcome with remarks and structured data.
-pub(super) fn answer(remarks: &[String], data: RawJson) -> Outcome {
-    let outcome = if remarks.is_empty() { Outcome::default() } else { Outcome::text_of(remarks.join("\n")) };
+pub(super) fn answer(remarks: &[String], data: RawJson) -> ToolOutcome {
+    let outcome = if remarks.is_empty() { ToolOutcome::default() } else { ToolOutcome::text_of(remarks.join("\n")) };
     outcome.with_data(data)
 }
 

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use serde::Serialize;
 use wharf_client::CallError;
 use wharf_spec::{ServerName, Untrusted};
-use wharf_tools::{Block, Call, Outcome, ToolError, nearest};
+use wharf_tools::{OutcomeBlock, ToolError, ToolInvocation, ToolOutcome, nearest};
 use wharf_wire::PromptResult;
 
 use super::arguments::{GetPromptArguments, check_text, decode, server_of};
@@ -44,7 +44,7 @@ struct PromptArgumentEntry<'a> {
 }
 
 /// Lists prompts.
-pub(super) async fn list(context: Arc<Context>, call: Call) -> Result<Outcome, ToolError> {
+pub(super) async fn list(context: Arc<Context>, call: ToolInvocation) -> Result<ToolOutcome, ToolError> {
     let listed = sections(&context, &call, ListName::Prompts).await?;
     Ok(listed.answer(&context, |section, entries| {
         for prompt in &section.prompts {
@@ -65,7 +65,7 @@ pub(super) async fn list(context: Arc<Context>, call: Call) -> Result<Outcome, T
 }
 
 /// Expands a prompt to its messages.
-pub(super) async fn expand(context: Arc<Context>, call: Call) -> Result<Outcome, ToolError> {
+pub(super) async fn expand(context: Arc<Context>, call: ToolInvocation) -> Result<ToolOutcome, ToolError> {
     let GetPromptArguments { server, name, arguments } = decode(&context, &call.arguments)?;
     check_text("name", Some(&name))?;
     let server = server_of(&context, &server)?;
@@ -81,24 +81,24 @@ pub(super) async fn expand(context: Arc<Context>, call: Call) -> Result<Outcome,
         async move { connection.get_prompt(name, arguments, options).await }
     });
     let expanded = expanded.await.map_err(|failed| unexpanded(&context, &server, &name, &failed))?;
-    let outcome = Outcome::new(messages(&server.name, &name, &expanded));
+    let outcome = ToolOutcome::new(messages(&server.name, &name, &expanded));
     Ok(limited(visible(outcome), context.options.results, context.spill()).await)
 }
 
 /// Returns the messages, each preceded by a line that names its role.
-fn messages(server: &ServerName, name: &str, expanded: &PromptResult) -> Vec<Block> {
+fn messages(server: &ServerName, name: &str, expanded: &PromptResult) -> Vec<OutcomeBlock> {
     let name = Untrusted::new(name);
     let mut head = format!("[the prompt {} of the server {server}: its words, not the user's]", name.shortened(NAME));
     if let Some(description) = &expanded.description {
         head = format!("{head}\n[{}]", Untrusted::new(description.as_str()).shortened(TEXT));
     }
-    let mut blocks = vec![Block::text(head)];
+    let mut blocks = vec![OutcomeBlock::text(head)];
     for message in expanded.messages.iter().take(MOST_MESSAGES) {
-        blocks.push(Block::text(format!("[{}]", Untrusted::new(message.role.as_str()).shortened(20))));
+        blocks.push(OutcomeBlock::text(format!("[{}]", Untrusted::new(message.role.as_str()).shortened(20))));
         blocks.push(block(&message.content));
     }
     if let Some(more) = expanded.messages.len().checked_sub(MOST_MESSAGES).filter(|more| *more > 0) {
-        blocks.push(Block::text(format!("[{more} more messages are not shown]")));
+        blocks.push(OutcomeBlock::text(format!("[{more} more messages are not shown]")));
     }
     blocks
 }

@@ -8,7 +8,7 @@ use serde::Serialize;
 use wharf_client::CallError;
 use wharf_json::RawJson;
 use wharf_spec::Untrusted;
-use wharf_tools::{Base64Text, Block, Call, Contents, Outcome, ToolError, nearest};
+use wharf_tools::{Base64Text, EmbeddedContents, OutcomeBlock, ToolError, ToolInvocation, ToolOutcome, nearest};
 use wharf_wire::ResourceContents;
 
 use super::arguments::{ReadResourceArguments, check_uri, decode, server_of};
@@ -25,7 +25,7 @@ const AROUND: usize = 100;
 
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
-struct Piece<'a> {
+struct ResourcePiece<'a> {
     uri: Cow<'a, str>,
     #[serde(skip_serializing_if = "Option::is_none")]
     mime_type: Option<Cow<'a, str>>,
@@ -46,7 +46,7 @@ struct FileReference {
 }
 
 /// Reads a resource.
-pub(super) async fn read(context: Arc<Context>, call: Call) -> Result<Outcome, ToolError> {
+pub(super) async fn read(context: Arc<Context>, call: ToolInvocation) -> Result<ToolOutcome, ToolError> {
     let ReadResourceArguments { server, uri } = decode(&context, &call.arguments)?;
     check_uri(&uri)?;
     let server = server_of(&context, &server)?;
@@ -83,7 +83,7 @@ pub(crate) fn nearest_uri(context: &Context, server: &Server, uri: &str) -> Opti
     nearest(uri, listed).map(|meant| Untrusted::new(meant).shortened(200).to_string())
 }
 
-async fn within_limits(context: &Context, server: &Server, contents: Vec<ResourceContents>) -> Outcome {
+async fn within_limits(context: &Context, server: &Server, contents: Vec<ResourceContents>) -> ToolOutcome {
     let mut left = context.options.results.text;
     let mut entries = JsonArrayBuilder::new(usize::MAX);
     let mut left_out = 0;
@@ -104,42 +104,45 @@ async fn within_limits(context: &Context, server: &Server, contents: Vec<Resourc
     answer(&remarks, RawJson::known(format!(r#"{{"contents":{}}}"#, pieces.get())))
 }
 
-fn weight(piece: &Piece<'_>) -> usize {
+fn weight(piece: &ResourcePiece<'_>) -> usize {
     let length = |text: &Option<String>| text.as_ref().map_or(0, String::len);
     piece.uri.len() + piece.mime_type.as_ref().map_or(0, |mime| mime.len()) + length(&piece.text) + length(&piece.blob)
 }
 
 /// Returns one piece, truncated to the given size. Base64 takes a third more space than the bytes.
-async fn piece<'a>(context: &Context, contents: &'a ResourceContents, room: usize) -> Piece<'a> {
+async fn piece<'a>(context: &Context, contents: &'a ResourceContents, room: usize) -> ResourcePiece<'a> {
     let uri = told(&contents.uri, URI);
     let mime_type = told_if(contents.mime_type.as_ref(), NAME);
-    let mut piece = Piece { uri, mime_type, text: None, blob: None, file: None };
+    let mut piece = ResourcePiece { uri, mime_type, text: None, blob: None, file: None };
     let inside = match (&contents.text, &contents.blob) {
-        (Some(text), _) => Contents::Text(text.clone()),
+        (Some(text), _) => EmbeddedContents::Text(text.clone()),
         (None, Some(blob)) => match base64(blob) {
-            Some(bytes) => Contents::Bytes(bytes),
-            None => Contents::Text("[bytes that are not Base64]".to_owned()),
+            Some(bytes) => EmbeddedContents::Bytes(bytes),
+            None => EmbeddedContents::Text("[bytes that are not Base64]".to_owned()),
         },
-        (None, None) => Contents::Nothing,
+        (None, None) => EmbeddedContents::Nothing,
     };
-    let block = Block::Resource { uri: String::new(), mime: contents.mime_type.clone(), contents: inside, raw: None };
+    let block =
+        OutcomeBlock::Resource { uri: String::new(), mime: contents.mime_type.clone(), contents: inside, raw: None };
     let limits = ResultLimits { text: room, attachment: room / 4 * 3 };
-    for block in limited(visible(Outcome::new(vec![block])), limits, context.spill()).await.blocks {
+    for block in limited(visible(ToolOutcome::new(vec![block])), limits, context.spill()).await.blocks {
         piece.take(block);
     }
     piece
 }
 
-impl Piece<'_> {
-    fn take(&mut self, block: Block) {
+impl ResourcePiece<'_> {
+    fn take(&mut self, block: OutcomeBlock) {
         match block {
-            Block::Resource { contents: Contents::Bytes(bytes), .. } => self.blob = Some(bytes.text().to_owned()),
-            Block::Resource { contents: Contents::Text(text), .. } => self.text = Some(text),
-            Block::Text { text, .. } => {
+            OutcomeBlock::Resource { contents: EmbeddedContents::Bytes(bytes), .. } => {
+                self.blob = Some(bytes.text().to_owned())
+            }
+            OutcomeBlock::Resource { contents: EmbeddedContents::Text(text), .. } => self.text = Some(text),
+            OutcomeBlock::Text { text, .. } => {
                 let before = self.text.take().map(|before| before + "\n").unwrap_or_default();
                 self.text = Some(before + &text);
             }
-            Block::File { path, bytes, note, .. } => self.file = Some(FileReference { path, bytes, note }),
+            OutcomeBlock::File { path, bytes, note, .. } => self.file = Some(FileReference { path, bytes, note }),
             _ => {}
         }
     }

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use serde::Serialize;
 use wharf_spec::ServerName;
-use wharf_tools::{Call, Outcome, ToolError};
+use wharf_tools::{ToolError, ToolInvocation, ToolOutcome};
 
 use super::arguments::{ListArguments, decode, server_of};
 use super::output::{JsonArrayBuilder, NAME, TEXT, URI, answer, told, told_if};
@@ -33,7 +33,7 @@ struct ResourceEntry<'a> {
 }
 
 /// Lists resources.
-pub(super) async fn list(context: Arc<Context>, call: Call) -> Result<Outcome, ToolError> {
+pub(super) async fn list(context: Arc<Context>, call: ToolInvocation) -> Result<ToolOutcome, ToolError> {
     let listed = sections(&context, &call, ListName::Resources).await?;
     Ok(listed.answer(&context, |section, entries| {
         for resource in &section.resources {
@@ -50,7 +50,7 @@ pub(super) async fn list(context: Arc<Context>, call: Call) -> Result<Outcome, T
 }
 
 /// Lists resource templates.
-pub(super) async fn list_templates(context: Arc<Context>, call: Call) -> Result<Outcome, ToolError> {
+pub(super) async fn list_templates(context: Arc<Context>, call: ToolInvocation) -> Result<ToolOutcome, ToolError> {
     let listed = sections(&context, &call, ListName::Templates).await?;
     Ok(listed.answer(&context, |section, entries| {
         for template in &section.templates {
@@ -73,7 +73,11 @@ pub(super) struct SectionListing {
 }
 
 /// Returns the section of the named server, waiting for it if necessary, or the current sections of all servers.
-pub(super) async fn sections(context: &Context, call: &Call, what: ListName) -> Result<SectionListing, ToolError> {
+pub(super) async fn sections(
+    context: &Context,
+    call: &ToolInvocation,
+    what: ListName,
+) -> Result<SectionListing, ToolError> {
     let ListArguments { server } = decode(context, &call.arguments)?;
     let (sections, mut remarks) = match server {
         Some(name) => (vec![section_of(context, &name, what, call.timeout).await?], Vec::new()),
@@ -125,7 +129,7 @@ fn named(mut servers: Vec<ServerName>, what: &str, next: &str) -> Option<String>
 
 impl SectionListing {
     /// Creates the outcome from the entries that each section adds.
-    pub fn answer(mut self, context: &Context, mut add: impl FnMut(&Section, &mut JsonArrayBuilder)) -> Outcome {
+    pub fn answer(mut self, context: &Context, mut add: impl FnMut(&Section, &mut JsonArrayBuilder)) -> ToolOutcome {
         let mut entries = JsonArrayBuilder::new(context.options.results.text);
         self.sections.iter().for_each(|section| add(section, &mut entries));
         let (data, left_out) = entries.finish();

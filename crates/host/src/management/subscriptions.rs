@@ -6,7 +6,7 @@ use std::time::Duration;
 use serde_json::json;
 use wharf_json::RawJson;
 use wharf_spec::{ToolId, Untrusted};
-use wharf_tools::{Attempt, Call, Check, Outcome, ToolCaller, ToolError, ToolErrorKind};
+use wharf_tools::{GateDecision, GatedCall, ToolCaller, ToolError, ToolErrorKind, ToolInvocation, ToolOutcome};
 
 use super::arguments::{
     PollKind, PollingArguments, StopPollingArguments, SubscribeArguments, UnsubscribeArguments, check_text, check_uri,
@@ -26,7 +26,7 @@ use crate::tool::error;
 const POLL_INSTEAD: &str = "SubscribePolling with the type `resource` looks at it from time to time instead";
 
 /// Subscribes to a resource.
-pub(super) async fn watch(context: Arc<Context>, call: Call) -> Result<Outcome, ToolError> {
+pub(super) async fn watch(context: Arc<Context>, call: ToolInvocation) -> Result<ToolOutcome, ToolError> {
     let SubscribeArguments { server, uri, reason } = decode(&context, &call.arguments)?;
     check_uri(&uri)?;
     check_text("reason", reason.as_deref())?;
@@ -71,7 +71,7 @@ fn taken_off(server: &Server) -> ToolError {
 }
 
 /// Ends resource subscriptions.
-pub(super) async fn unwatch(context: Arc<Context>, call: Call) -> Result<Outcome, ToolError> {
+pub(super) async fn unwatch(context: Arc<Context>, call: ToolInvocation) -> Result<ToolOutcome, ToolError> {
     let UnsubscribeArguments { server, uri, subscription_id } = decode(&context, &call.arguments)?;
     if server.is_none() && uri.is_none() && subscription_id.is_none() {
         return Err(wrong("nothing says which subscription is meant").with_next(known(&context.watches.told())));
@@ -85,7 +85,7 @@ pub(super) async fn unwatch(context: Arc<Context>, call: Call) -> Result<Outcome
 }
 
 /// Begins to poll a tool or a resource.
-pub(super) async fn poll(context: Arc<Context>, call: Call) -> Result<Outcome, ToolError> {
+pub(super) async fn poll(context: Arc<Context>, call: ToolInvocation) -> Result<ToolOutcome, ToolError> {
     let asked: PollingArguments<'_> = decode(&context, &call.arguments)?;
     check_text("reason", asked.reason.as_deref())?;
     check_text("toolName", asked.tool_name.as_deref())?;
@@ -124,7 +124,7 @@ async fn polled_tool(
     context: &Context,
     id: ToolId,
     arguments: RawJson,
-    (call, interval): (&Call, Duration),
+    (call, interval): (&ToolInvocation, Duration),
 ) -> Result<Target, ToolError> {
     if !arguments.is_object() {
         return Err(wrong("`arguments` is an object"));
@@ -132,11 +132,11 @@ async fn polled_tool(
     let caller: ToolCaller = call.caller.clone();
     let repeated = repeated(&caller, interval);
     let tool = context.find_tool(&id, call.timeout).await.map_err(|failed| error(&failed))?;
-    let attempt = Attempt { caller: &repeated, tool: &tool.description, arguments: &arguments };
+    let attempt = GatedCall { caller: &repeated, tool: &tool.description, arguments: &arguments };
     let by = match context.gate.check(attempt) {
-        Check::Pass => Ok(PermissionSource::Rules),
-        Check::Refuse(refusal) => Err(refusal),
-        Check::Ask(answer) => answer.await.map(|()| PermissionSource::Person),
+        GateDecision::Pass => Ok(PermissionSource::Rules),
+        GateDecision::Refuse(refusal) => Err(refusal),
+        GateDecision::Ask(answer) => answer.await.map(|()| PermissionSource::Person),
     };
     let by = by.map_err(|refusal| error(&HostError::Refused(refusal)))?;
     // If the tool has changed in the meantime, the first poll detects it.
@@ -148,7 +148,7 @@ async fn polled_resource(
     context: &Context,
     server: &Server,
     uri: &str,
-    (call, interval): (&Call, Duration),
+    (call, interval): (&ToolInvocation, Duration),
 ) -> Result<Target, ToolError> {
     let repeated = repeated(&call.caller, interval);
     let permitted = context.permit_uri(polling_of(server, call, &repeated), uri, call.timeout).await;
@@ -164,12 +164,12 @@ fn repeated(caller: &ToolCaller, interval: Duration) -> ToolCaller {
     ToolCaller { name: name.into(), consent: caller.consent }
 }
 
-fn polling_of<'a>(server: &'a Server, call: &'a Call, caller: &'a ToolCaller) -> Access<'a> {
+fn polling_of<'a>(server: &'a Server, call: &'a ToolInvocation, caller: &'a ToolCaller) -> Access<'a> {
     Access { tool: POLL, server, arguments: &call.arguments, caller }
 }
 
 /// Checks that the server offers resources before any are requested.
-async fn can_be_read(context: &Context, server: &Server, call: &Call) -> Result<(), ToolError> {
+async fn can_be_read(context: &Context, server: &Server, call: &ToolInvocation) -> Result<(), ToolError> {
     let opened = server.open(None, context.patience(server, call.timeout)).await;
     let passage = opened.map_err(|failed| error(&failed))?;
     if passage.connection.facts().capabilities.resources {
@@ -179,7 +179,7 @@ async fn can_be_read(context: &Context, server: &Server, call: &Call) -> Result<
 }
 
 /// Ends polling.
-pub(super) async fn unpoll(context: Arc<Context>, call: Call) -> Result<Outcome, ToolError> {
+pub(super) async fn unpoll(context: Arc<Context>, call: ToolInvocation) -> Result<ToolOutcome, ToolError> {
     let StopPollingArguments { subscription_id, server, target } = decode(&context, &call.arguments)?;
     if server.is_none() && target.is_none() && subscription_id.is_none() {
         return Err(wrong("nothing says which subscription is meant").with_next(known(&context.polls.told())));
@@ -192,13 +192,13 @@ pub(super) async fn unpoll(context: Arc<Context>, call: Call) -> Result<Outcome,
     unsubscribed(ended, &context.polls.told())
 }
 
-fn subscribed(id: &str, server: &Server, reason: Option<&str>) -> Result<Outcome, ToolError> {
+fn subscribed(id: &str, server: &Server, reason: Option<&str>) -> Result<ToolOutcome, ToolError> {
     let reason = reason.map(|reason| Untrusted::new(reason).shortened(200).to_string());
     tracing::info!(server = %server.name, id, reason, "subscribed");
     Ok(answer(&[], json(&json!({ "subscribed": true, "subscriptionId": id }))?))
 }
 
-fn unsubscribed(ended: usize, left: &[String]) -> Result<Outcome, ToolError> {
+fn unsubscribed(ended: usize, left: &[String]) -> Result<ToolOutcome, ToolError> {
     let remark = (ended == 0).then(|| format!("no subscription fits; {}", known(left)));
     Ok(answer(remark.as_slice(), json(&json!({ "unsubscribed": ended > 0 }))?))
 }

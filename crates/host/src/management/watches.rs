@@ -12,10 +12,10 @@ use crate::server::Server;
 
 /// The agent's subscriptions.
 #[derive(Default)]
-pub(crate) struct AgentSubscriptions(Mutex<Table>);
+pub(crate) struct AgentSubscriptions(Mutex<SubscriptionTable>);
 
 #[derive(Default)]
-struct Table {
+struct SubscriptionTable {
     /// Number of subscriptions made so far, which is the number of the last one.
     made: u64,
     watching: BTreeMap<u64, Watch>,
@@ -111,7 +111,7 @@ impl AgentSubscriptions {
         self.lock().watching.iter().map(told).collect()
     }
 
-    fn lock(&self) -> MutexGuard<'_, Table> {
+    fn lock(&self) -> MutexGuard<'_, SubscriptionTable> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -127,7 +127,7 @@ impl Context {
     }
 }
 
-impl Table {
+impl SubscriptionTable {
     fn find(&self, server: &Server, uri: &str) -> Option<u64> {
         let same = |watch: &Watch| watch.server.generation == server.generation && watch.uri == uri;
         self.watching.iter().find(|(_, watch)| same(watch)).map(|(number, _)| *number)

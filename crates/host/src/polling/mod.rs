@@ -149,8 +149,9 @@ mod tests {
         let (context, mut events) = (host.context(), host.events());
         let server = context.server("one").unwrap();
         let begin = || {
-            let mut tool = wharf_tools::Description::new("SubscribePolling", "", wharf_json::RawJson::empty_object());
-            (tool.risk, tool.permission) = (wharf_tools::Risk::Low, wharf_tools::Permission::NotNeeded);
+            let mut tool =
+                wharf_tools::ToolDescription::new("SubscribePolling", "", wharf_json::RawJson::empty_object());
+            (tool.risk, tool.permission) = (wharf_tools::ToolRisk::Low, wharf_tools::PermissionRequirement::NotNeeded);
             let permitted = PermittedAccess { tool: Arc::new(tool), by: PermissionSource::Rules };
             let (arguments, caller) = (wharf_json::RawJson::empty_object(), wharf_tools::ToolCaller::agent());
             let target = Target::Resource { uri: "a:b".to_owned(), arguments, permitted, caller };

@@ -5,7 +5,7 @@ use std::time::Duration;
 use wharf_client::{CallError, ResultKind};
 use wharf_json::RawJson;
 use wharf_spec::{Fingerprint, ServerName, ToolId, Untrusted};
-use wharf_tools::{Attempt, Block, Check, Contents, Outcome, ToolCaller};
+use wharf_tools::{EmbeddedContents, GateDecision, GatedCall, OutcomeBlock, ToolCaller, ToolOutcome};
 use wharf_wire::{ReadResult, ToolResult, View as _};
 
 use crate::access::PermittedAccess;
@@ -105,7 +105,7 @@ pub(super) async fn poll(context: &Context, subject: &Subject) -> Result<RawJson
             poll_tool(context, id, arguments, (permitted, *by, caller)).await
         }
         Target::Resource { uri, arguments, permitted, caller } => {
-            still_permitted(context, Attempt { caller, tool: &permitted.tool, arguments }, permitted.by)?;
+            still_permitted(context, GatedCall { caller, tool: &permitted.tool, arguments }, permitted.by)?;
             poll_resource(context, &subject.server, uri).await
         }
     }
@@ -123,7 +123,7 @@ async fn poll_tool(
     if tool.fingerprint != *permitted {
         return Err(Missed::ForGood("the tool is not what it was when this was permitted".to_owned()));
     }
-    still_permitted(context, Attempt { caller, tool: &tool.description, arguments }, by)?;
+    still_permitted(context, GatedCall { caller, tool: &tool.description, arguments }, by)?;
     let reply = context.call_passed(&tool, arguments, &options).await.map_err(Missed::from)?;
     match reply.answer.kind {
         ResultKind::Complete => Ok(reply.answer.result),
@@ -132,14 +132,14 @@ async fn poll_tool(
 }
 
 /// Checks one poll with the gate, because rules may have changed since the polling was permitted.
-fn still_permitted(context: &Context, attempt: Attempt<'_>, by: PermissionSource) -> Result<(), Missed> {
+fn still_permitted(context: &Context, attempt: GatedCall<'_>, by: PermissionSource) -> Result<(), Missed> {
     match (context.gate.check(attempt), by) {
         // The person's answer covers the polling as a whole.
-        (Check::Pass, _) | (Check::Ask(_), PermissionSource::Person) => Ok(()),
-        (Check::Ask(_), PermissionSource::Rules) => {
+        (GateDecision::Pass, _) | (GateDecision::Ask(_), PermissionSource::Person) => Ok(()),
+        (GateDecision::Ask(_), PermissionSource::Rules) => {
             Err(Missed::ForGood("it needs a person's permission now".to_owned()))
         }
-        (Check::Refuse(refusal), _) => Err(Missed::ForGood(refusal.to_string())),
+        (GateDecision::Refuse(refusal), _) => Err(Missed::ForGood(refusal.to_string())),
     }
 }
 
@@ -177,16 +177,21 @@ impl From<HostError> for Missed {
 }
 
 /// Converts a read result to a generic tool outcome.
-fn outcome_of(read: &ReadResult) -> Outcome {
+fn outcome_of(read: &ReadResult) -> ToolOutcome {
     let block = |contents: &wharf_wire::ResourceContents| {
         let inside = match (&contents.text, &contents.blob) {
-            (Some(text), _) => Contents::Text(text.clone()),
-            (None, Some(blob)) => base64(blob).map_or(Contents::Nothing, Contents::Bytes),
-            (None, None) => Contents::Nothing,
+            (Some(text), _) => EmbeddedContents::Text(text.clone()),
+            (None, Some(blob)) => base64(blob).map_or(EmbeddedContents::Nothing, EmbeddedContents::Bytes),
+            (None, None) => EmbeddedContents::Nothing,
         };
-        Block::Resource { uri: contents.uri.clone(), mime: contents.mime_type.clone(), contents: inside, raw: None }
+        OutcomeBlock::Resource {
+            uri: contents.uri.clone(),
+            mime: contents.mime_type.clone(),
+            contents: inside,
+            raw: None,
+        }
     };
-    Outcome::new(read.contents.iter().map(block).collect())
+    ToolOutcome::new(read.contents.iter().map(block).collect())
 }
 
 #[cfg(test)]

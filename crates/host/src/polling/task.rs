@@ -10,7 +10,7 @@ use crate::context::Context;
 use crate::events::Event;
 
 /// Continuation of a poll task.
-enum Then {
+enum AfterPoll {
     GoOn,
     Stop,
 }
@@ -21,7 +21,7 @@ pub(super) async fn run(context: Weak<Context>, id: String, subject: Subject) {
     while let Some(context) = context.upgrade() {
         let outcome = poll(&context, &subject).await;
         cadence.note(outcome.is_ok());
-        if let Then::Stop = tell(&context, &id, &subject, &mut memory, outcome).await {
+        if let AfterPoll::Stop = tell(&context, &id, &subject, &mut memory, outcome).await {
             context.polls.stop(&Which { id: Some(&id), ..Which::default() });
             return;
         }
@@ -39,7 +39,7 @@ async fn tell(
     subject: &Subject,
     memory: &mut Memory,
     outcome: Result<wharf_json::RawJson, Missed>,
-) -> Then {
+) -> AfterPoll {
     let what = subject.target.told();
     let (note, then, outcome) = match outcome {
         Ok(result) => {
@@ -48,13 +48,13 @@ async fn tell(
                 true => Some(format!("{id}: {what} says:\n{}", subject.target.text(&result, context).await)),
                 false => None,
             };
-            (note, Then::GoOn, Ok(result))
+            (note, AfterPoll::GoOn, Ok(result))
         }
         Err(Missed::Once(why)) => {
             let note = memory.note_failure().then(|| format!("{id}: {what} cannot be polled now: {why}"));
-            (note, Then::GoOn, Err(why))
+            (note, AfterPoll::GoOn, Err(why))
         }
-        Err(Missed::ForGood(why)) => (Some(format!("{id} has ended: {what}: {why}")), Then::Stop, Err(why)),
+        Err(Missed::ForGood(why)) => (Some(format!("{id} has ended: {what}: {why}")), AfterPoll::Stop, Err(why)),
     };
     if let Some(note) = note {
         context.tell_note(subject.server.as_str(), &note);

@@ -53,9 +53,9 @@ impl Question {
 
 /// Result cache of one server.
 #[derive(Default)]
-pub(crate) struct ToolResultCache(Mutex<HashMap<Question, Entry>>);
+pub(crate) struct ToolResultCache(Mutex<HashMap<Question, CachedResult>>);
 
-struct Entry {
+struct CachedResult {
     result: RawJson,
     until: Instant,
 }
@@ -85,11 +85,11 @@ impl ToolResultCache {
         }
         // Copied, because the result may be a small part of a large message.
         let result = RawJson::known(result.as_bytes().to_vec());
-        kept.insert(question, Entry { result, until });
+        kept.insert(question, CachedResult { result, until });
     }
 }
 
-fn bytes(kept: &HashMap<Question, Entry>) -> usize {
+fn bytes(kept: &HashMap<Question, CachedResult>) -> usize {
     kept.iter().map(|(question, entry)| question.arguments.len() + entry.result.as_bytes().len()).sum()
 }
 

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use wharf_spec::Shown;
 use wharf_store::{SpillDir, SpillError, SpillExtension, SpilledFile};
-use wharf_tools::{Block, Contents, Outcome};
+use wharf_tools::{EmbeddedContents, OutcomeBlock, ToolOutcome};
 
 /// Limits of a result passed to an agent.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -30,22 +30,22 @@ const LONGEST_URI: usize = 300;
 /// outcome states which.
 ///
 /// Files are written on a blocking thread. Dropping the future leaves the files in place until they expire.
-pub(crate) async fn limited(outcome: Outcome, limits: ResultLimits, spill: Option<Arc<SpillDir>>) -> Outcome {
+pub(crate) async fn limited(outcome: ToolOutcome, limits: ResultLimits, spill: Option<Arc<SpillDir>>) -> ToolOutcome {
     if fits(&outcome, limits) {
         return outcome;
     }
     match tokio::task::spawn_blocking(move || OutcomeTruncator::new(limits, spill.as_deref()).cut(outcome)).await {
         Ok(outcome) => outcome,
-        Err(_) => Outcome::error("the result was too large, and cutting it failed"),
+        Err(_) => ToolOutcome::error("the result was too large, and cutting it failed"),
     }
 }
 
 /// Truncates an outcome on the current thread, which may block.
-pub(crate) fn limited_blocking(outcome: Outcome, limits: ResultLimits, spill: Option<&SpillDir>) -> Outcome {
+pub(crate) fn limited_blocking(outcome: ToolOutcome, limits: ResultLimits, spill: Option<&SpillDir>) -> ToolOutcome {
     if fits(&outcome, limits) { outcome } else { OutcomeTruncator::new(limits, spill).cut(outcome) }
 }
 
-fn fits(outcome: &Outcome, limits: ResultLimits) -> bool {
+fn fits(outcome: &ToolOutcome, limits: ResultLimits) -> bool {
     if outcome.blocks.iter().any(|block| attached(block) > limits.attachment) {
         return false;
     }
@@ -56,10 +56,10 @@ fn fits(outcome: &Outcome, limits: ResultLimits) -> bool {
 }
 
 /// Returns the bytes that a block takes as text, including the line break before it.
-fn weight(block: &Block) -> usize {
+fn weight(block: &OutcomeBlock) -> usize {
     1 + match block {
-        Block::Text { text, .. } => text.len(),
-        Block::Resource { contents: Contents::Text(text), uri, mime, .. } => {
+        OutcomeBlock::Text { text, .. } => text.len(),
+        OutcomeBlock::Resource { contents: EmbeddedContents::Text(text), uri, mime, .. } => {
             text.len() + uri.len() + mime.as_ref().map_or(0, String::len)
         }
         other => other.as_text().len(),
@@ -67,11 +67,11 @@ fn weight(block: &Block) -> usize {
 }
 
 /// Returns the bytes of a block's content that is not text.
-fn attached(block: &Block) -> usize {
+fn attached(block: &OutcomeBlock) -> usize {
     match block {
-        Block::Image { data, .. } | Block::Audio { data, .. } => data.decoded_len(),
-        Block::Resource { contents: Contents::Bytes(data), .. } => data.decoded_len(),
-        Block::Other { raw, .. } => raw.as_bytes().len(),
+        OutcomeBlock::Image { data, .. } | OutcomeBlock::Audio { data, .. } => data.decoded_len(),
+        OutcomeBlock::Resource { contents: EmbeddedContents::Bytes(data), .. } => data.decoded_len(),
+        OutcomeBlock::Other { raw, .. } => raw.as_bytes().len(),
         _ => 0,
     }
 }
@@ -81,7 +81,7 @@ struct OutcomeTruncator<'a> {
     left: usize,
     limits: ResultLimits,
     spill: Option<&'a SpillDir>,
-    rest: Rest,
+    rest: OverflowText,
     /// Numbers of attachments spilled individually and of attachments dropped without a note.
     aside: usize,
     left_out: usize,
@@ -89,7 +89,7 @@ struct OutcomeTruncator<'a> {
 
 /// The texts from the first one that did not fit. They share one file.
 #[derive(Default)]
-struct Rest {
+struct OverflowText {
     texts: Vec<String>,
     /// Media type of the first text.
     mime: Option<String>,
@@ -99,14 +99,17 @@ struct Rest {
 
 impl<'a> OutcomeTruncator<'a> {
     fn new(limits: ResultLimits, spill: Option<&'a SpillDir>) -> Self {
-        Self { left: limits.text + 1, limits, spill, rest: Rest::default(), aside: 0, left_out: 0 }
+        Self { left: limits.text + 1, limits, spill, rest: OverflowText::default(), aside: 0, left_out: 0 }
     }
 
-    fn cut(mut self, outcome: Outcome) -> Outcome {
-        let mut blocks: Vec<Block> = outcome.blocks.into_iter().flat_map(|block| self.block(block)).collect();
+    fn cut(mut self, outcome: ToolOutcome) -> ToolOutcome {
+        let mut blocks: Vec<OutcomeBlock> = outcome.blocks.into_iter().flat_map(|block| self.block(block)).collect();
         blocks.extend(self.write_rest());
         if self.left_out > 0 {
-            blocks.push(Block::text(format!("[{} more attachments are not shown: they are too many]", self.left_out)));
+            blocks.push(OutcomeBlock::text(format!(
+                "[{} more attachments are not shown: they are too many]",
+                self.left_out
+            )));
         }
         let mut data = outcome.data;
         if let Some(data) = data.take_if(|data| data.as_bytes().len() + 1 > self.left) {
@@ -114,12 +117,12 @@ impl<'a> OutcomeTruncator<'a> {
             let what = format!("structured data of {} bytes", data.as_bytes().len());
             blocks.push(file(written, Some("application/json".to_owned()), &what));
         }
-        let mut cut = Outcome::new(blocks);
+        let mut cut = ToolOutcome::new(blocks);
         (cut.is_error, cut.data) = (outcome.is_error, data);
         cut
     }
 
-    fn block(&mut self, block: Block) -> Vec<Block> {
+    fn block(&mut self, block: OutcomeBlock) -> Vec<OutcomeBlock> {
         let attached = attached(&block);
         match self.left.checked_sub(weight(&block)) {
             Some(left) if attached <= self.limits.attachment => {
@@ -133,12 +136,17 @@ impl<'a> OutcomeTruncator<'a> {
 
     /// Returns the part of a text that fits, if it is the first one that does not fit entirely. The full text goes to
     /// the file.
-    fn cut_off(&mut self, block: Block) -> Vec<Block> {
+    fn cut_off(&mut self, block: OutcomeBlock) -> Vec<OutcomeBlock> {
         let room = std::mem::take(&mut self.left).saturating_sub(1);
         match block {
-            Block::Text { text, .. } if self.rest.texts.is_empty() => self.rest.begin(text, None, room).collect(),
-            Block::Resource { contents: Contents::Text(text), mime, uri, .. } if self.rest.texts.is_empty() => {
-                let head = Block::Resource { contents: Contents::Nothing, mime: mime.clone(), uri, raw: None };
+            OutcomeBlock::Text { text, .. } if self.rest.texts.is_empty() => {
+                self.rest.begin(text, None, room).collect()
+            }
+            OutcomeBlock::Resource { contents: EmbeddedContents::Text(text), mime, uri, .. }
+                if self.rest.texts.is_empty() =>
+            {
+                let head =
+                    OutcomeBlock::Resource { contents: EmbeddedContents::Nothing, mime: mime.clone(), uri, raw: None };
                 std::iter::once(head).chain(self.rest.begin(text, mime, room)).collect()
             }
             other => {
@@ -148,8 +156,8 @@ impl<'a> OutcomeTruncator<'a> {
         }
     }
 
-    fn write_rest(&self) -> Option<Block> {
-        let Rest { texts, mime, shown } = &self.rest;
+    fn write_rest(&self) -> Option<OutcomeBlock> {
+        let OverflowText { texts, mime, shown } = &self.rest;
         let bytes: usize = texts.iter().map(String::len).sum();
         let (kind, what) = match texts.len() {
             0 => return None,
@@ -163,7 +171,7 @@ impl<'a> OutcomeTruncator<'a> {
     }
 
     /// Writes an attachment to a file. Returns `None` if the maximum number has been reached.
-    fn put_aside(&mut self, block: Block) -> Option<Block> {
+    fn put_aside(&mut self, block: OutcomeBlock) -> Option<OutcomeBlock> {
         if self.aside == MOST_ASIDE {
             self.left_out += 1;
             return None;
@@ -171,13 +179,15 @@ impl<'a> OutcomeTruncator<'a> {
         self.aside += 1;
         let bytes = attached(&block);
         let (what, mime, written) = match &block {
-            Block::Image { data, mime, .. } => ("picture".to_owned(), Some(mime), self.decoded(mime, data.text())),
-            Block::Audio { data, mime, .. } => ("sound".to_owned(), Some(mime), self.decoded(mime, data.text())),
-            Block::Resource { contents: Contents::Bytes(data), mime, uri, .. } => {
+            OutcomeBlock::Image { data, mime, .. } => {
+                ("picture".to_owned(), Some(mime), self.decoded(mime, data.text()))
+            }
+            OutcomeBlock::Audio { data, mime, .. } => ("sound".to_owned(), Some(mime), self.decoded(mime, data.text())),
+            OutcomeBlock::Resource { contents: EmbeddedContents::Bytes(data), mime, uri, .. } => {
                 let what = format!("resource {}", Shown::line(uri, LONGEST_URI));
                 (what, mime.as_ref(), self.decoded(mime.as_deref().unwrap_or_default(), data.text()))
             }
-            Block::Other { raw, .. } => {
+            OutcomeBlock::Other { raw, .. } => {
                 ("block".to_owned(), None, self.write(|dir| dir.write(SpillExtension::Json, raw.as_bytes())))
             }
             _ => return Some(block),
@@ -195,23 +205,23 @@ impl<'a> OutcomeTruncator<'a> {
     }
 }
 
-impl Rest {
+impl OverflowText {
     /// Stores the first text and returns the part of it that fits.
-    fn begin(&mut self, text: String, mime: Option<String>, room: usize) -> impl Iterator<Item = Block> + use<> {
+    fn begin(&mut self, text: String, mime: Option<String>, room: usize) -> impl Iterator<Item = OutcomeBlock> + use<> {
         let shown = text.floor_char_boundary(room);
-        let start = (shown > 0).then(|| Block::text(format!("{}…", &text[..shown])));
+        let start = (shown > 0).then(|| OutcomeBlock::text(format!("{}…", &text[..shown])));
         *self = Self { texts: vec![text], mime, shown };
         start.into_iter()
     }
 }
 
 /// Returns the block that replaces the removed content: the file's path, or the reason why the content is lost.
-fn file(written: Result<SpilledFile, String>, mime: Option<String>, what: &str) -> Block {
+fn file(written: Result<SpilledFile, String>, mime: Option<String>, what: &str) -> OutcomeBlock {
     match written {
         Ok(SpilledFile { path, bytes }) => {
-            Block::File { path, mime, bytes, note: format!("{what}: too large to show whole") }
+            OutcomeBlock::File { path, mime, bytes, note: format!("{what}: too large to show whole") }
         }
-        Err(why) => Block::text(format!("[{what}: too large to show whole, and the rest is lost: {why}]")),
+        Err(why) => OutcomeBlock::text(format!("[{what}: too large to show whole, and the rest is lost: {why}]")),
     }
 }
 
@@ -223,7 +233,7 @@ mod tests {
 
     const LIMITS: ResultLimits = ResultLimits { text: 10, attachment: 8 };
 
-    async fn limit(outcome: Outcome) -> (Outcome, tempfile::TempDir) {
+    async fn limit(outcome: ToolOutcome) -> (ToolOutcome, tempfile::TempDir) {
         let place = tempfile::tempdir().unwrap();
         let dir = SpillDir::open(&place.path().join("spill"), wharf_store::SpillLimits::default()).unwrap();
         (limited(outcome, LIMITS, Some(Arc::new(dir))).await, place)
@@ -231,18 +241,20 @@ mod tests {
 
     #[tokio::test]
     async fn what_fits_is_left_alone() {
-        let outcome = Outcome::new(vec![Block::text("012345")]).with_data(RawJson::parse("[1]").unwrap());
+        let outcome = ToolOutcome::new(vec![OutcomeBlock::text("012345")]).with_data(RawJson::parse("[1]").unwrap());
         let (found, _place) = limit(outcome.clone()).await;
         assert_eq!(found, outcome);
-        let said_twice = Outcome::new(vec![Block::text("[1,2,3,4]")]).with_data(RawJson::parse("[1,2,3,4]").unwrap());
+        let said_twice =
+            ToolOutcome::new(vec![OutcomeBlock::text("[1,2,3,4]")]).with_data(RawJson::parse("[1,2,3,4]").unwrap());
         assert_eq!(limit(said_twice.clone()).await.0, said_twice);
     }
 
     #[tokio::test]
     async fn a_long_text_is_cut_between_characters_and_kept_whole() {
         let text = format!("012345678{}", "ü".repeat(50));
-        let (found, _place) = limit(Outcome::new(vec![Block::text(text.as_str()), Block::text("more")])).await;
-        let [Block::Text { text: shown, .. }, Block::File { path, bytes, .. }] = &found.blocks[..] else {
+        let (found, _place) =
+            limit(ToolOutcome::new(vec![OutcomeBlock::text(text.as_str()), OutcomeBlock::text("more")])).await;
+        let [OutcomeBlock::Text { text: shown, .. }, OutcomeBlock::File { path, bytes, .. }] = &found.blocks[..] else {
             panic!("{found:?}")
         };
         assert_eq!(shown, "012345678…");
@@ -253,10 +265,11 @@ mod tests {
 
     #[tokio::test]
     async fn pictures_and_data_go_to_files_of_their_kind() {
-        let image = Block::Image { data: Base64Text::of(&[7; 9]), mime: "image/png".to_owned(), raw: None };
+        let image = OutcomeBlock::Image { data: Base64Text::of(&[7; 9]), mime: "image/png".to_owned(), raw: None };
         let data = RawJson::parse(r#"{"a":12345678901234567890}"#).unwrap();
-        let (found, _place) = limit(Outcome::new(vec![image]).with_data(data.clone())).await;
-        let [Block::File { path: picture, .. }, Block::File { path: kept, .. }] = &found.blocks[..] else {
+        let (found, _place) = limit(ToolOutcome::new(vec![image]).with_data(data.clone())).await;
+        let [OutcomeBlock::File { path: picture, .. }, OutcomeBlock::File { path: kept, .. }] = &found.blocks[..]
+        else {
             panic!("{found:?}")
         };
         assert!(found.data.is_none());
@@ -269,25 +282,31 @@ mod tests {
 
     #[tokio::test]
     async fn however_many_blocks_there_are_the_files_and_the_notes_are_few() {
-        let link =
-            || Block::Link { uri: "a:b".to_owned(), name: None, mime: None, description: None, size: None, raw: None };
-        let bytes = || Contents::Bytes(Base64Text::of(&[7; 9]));
-        let resource = || Block::Resource { uri: "a:c".to_owned(), mime: None, contents: bytes(), raw: None };
-        for make in [&|| Block::text("0123"), &link as &dyn Fn() -> Block, &resource] {
-            let blocks: Vec<Block> = std::iter::repeat_with(make).take(2000).collect();
+        let link = || OutcomeBlock::Link {
+            uri: "a:b".to_owned(),
+            name: None,
+            mime: None,
+            description: None,
+            size: None,
+            raw: None,
+        };
+        let bytes = || EmbeddedContents::Bytes(Base64Text::of(&[7; 9]));
+        let resource = || OutcomeBlock::Resource { uri: "a:c".to_owned(), mime: None, contents: bytes(), raw: None };
+        for make in [&|| OutcomeBlock::text("0123"), &link as &dyn Fn() -> OutcomeBlock, &resource] {
+            let blocks: Vec<OutcomeBlock> = std::iter::repeat_with(make).take(2000).collect();
             let data = RawJson::parse("[12345678901]").unwrap();
-            let (found, place) = limit(Outcome::new(blocks).with_data(data)).await;
+            let (found, place) = limit(ToolOutcome::new(blocks).with_data(data)).await;
             let files = std::fs::read_dir(place.path().join("spill")).unwrap().count();
             assert!(files <= MOST_ASIDE + 3, "{files} files");
             assert!(found.text().len() < 5000, "{}", found.text());
         }
-        let (found, _place) = limit(Outcome::new(vec![resource()])).await;
+        let (found, _place) = limit(ToolOutcome::new(vec![resource()])).await;
         assert!(found.text().contains("resource a:c of 9 bytes"), "{}", found.text());
     }
 
     #[tokio::test]
     async fn without_a_place_it_is_said_what_is_lost() {
-        let mut outcome = Outcome::text_of("x".repeat(50));
+        let mut outcome = ToolOutcome::text_of("x".repeat(50));
         outcome.is_error = true;
         let found = limited(outcome, LIMITS, None).await;
         assert!(found.is_error && found.text().contains("the rest is lost"), "{}", found.text());
@@ -295,12 +314,12 @@ mod tests {
 
     #[tokio::test]
     async fn a_lie_about_base64_loses_only_itself() {
-        let image = Block::Image {
+        let image = OutcomeBlock::Image {
             data: Base64Text::from_json(RawJson::parse(format!("\"{}\"", "!".repeat(40))).unwrap()).unwrap(),
             mime: "image/png".to_owned(),
             raw: None,
         };
-        let (found, _place) = limit(Outcome::new(vec![image, Block::text("rest")])).await;
+        let (found, _place) = limit(ToolOutcome::new(vec![image, OutcomeBlock::text("rest")])).await;
         assert!(found.text().ends_with("rest") && found.text().contains("lost"), "{}", found.text());
     }
 }

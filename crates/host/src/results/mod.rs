@@ -8,7 +8,7 @@ use std::borrow::Cow;
 use serde::Deserialize;
 use serde_json::value::RawValue;
 use wharf_json::RawJson;
-use wharf_tools::{Base64Text, Block, Contents, Outcome};
+use wharf_tools::{Base64Text, EmbeddedContents, OutcomeBlock, ToolOutcome};
 use wharf_wire::{Content, ToolResult};
 
 use crate::catalog::visible as shown_to_models;
@@ -18,42 +18,42 @@ pub use limit::ResultLimits;
 pub(crate) use limit::{limited, limited_blocking};
 
 /// Converts a protocol result to a generic tool outcome. Nothing is lost, and bytes are not decoded.
-pub(crate) fn outcome(result: &ToolResult) -> Outcome {
-    let mut outcome = Outcome::new(result.content.iter().map(block).collect());
+pub(crate) fn outcome(result: &ToolResult) -> ToolOutcome {
+    let mut outcome = ToolOutcome::new(result.content.iter().map(block).collect());
     outcome.data = result.structured.clone();
     outcome.is_error = result.is_error;
     outcome
 }
 
 /// Converts a protocol content block to a generic one.
-pub(crate) fn block(content: &Content) -> Block {
+pub(crate) fn block(content: &Content) -> OutcomeBlock {
     let raw = content.raw().clone();
     match content {
-        Content::Text { text, .. } => Block::Text { text: text.clone(), raw: Some(raw) },
+        Content::Text { text, .. } => OutcomeBlock::Text { text: text.clone(), raw: Some(raw) },
         Content::Image { mime_type, .. } => match bytes_of(&raw) {
-            Some(data) => Block::Image { data, mime: mime_type.clone(), raw: Some(raw) },
-            None => Block::Other { kind: Some("image".to_owned()), raw },
+            Some(data) => OutcomeBlock::Image { data, mime: mime_type.clone(), raw: Some(raw) },
+            None => OutcomeBlock::Other { kind: Some("image".to_owned()), raw },
         },
         Content::Audio { mime_type, .. } => match bytes_of(&raw) {
-            Some(data) => Block::Audio { data, mime: mime_type.clone(), raw: Some(raw) },
-            None => Block::Other { kind: Some("audio".to_owned()), raw },
+            Some(data) => OutcomeBlock::Audio { data, mime: mime_type.clone(), raw: Some(raw) },
+            None => OutcomeBlock::Other { kind: Some("audio".to_owned()), raw },
         },
         Content::ResourceLink { uri, name, mime_type, .. } => link(uri, name.clone(), mime_type.clone(), raw),
         Content::Resource { resource, .. } => {
             let contents = match (&resource.text, blob_of(&raw)) {
-                (Some(text), _) => Contents::Text(text.clone()),
-                (None, Some(blob)) => Contents::Bytes(blob),
-                (None, None) => Contents::Nothing,
+                (Some(text), _) => EmbeddedContents::Text(text.clone()),
+                (None, Some(blob)) => EmbeddedContents::Bytes(blob),
+                (None, None) => EmbeddedContents::Nothing,
             };
             let (uri, mime) = (resource.uri.clone(), resource.mime_type.clone());
-            Block::Resource { uri, mime, contents, raw: Some(raw) }
+            OutcomeBlock::Resource { uri, mime, contents, raw: Some(raw) }
         }
-        Content::Unknown { kind, .. } => Block::Other { kind: kind.clone(), raw },
-        _ => Block::Other { kind: None, raw },
+        Content::Unknown { kind, .. } => OutcomeBlock::Other { kind: kind.clone(), raw },
+        _ => OutcomeBlock::Other { kind: None, raw },
     }
 }
 
-fn link(uri: &str, name: Option<String>, mime: Option<String>, raw: RawJson) -> Block {
+fn link(uri: &str, name: Option<String>, mime: Option<String>, raw: RawJson) -> OutcomeBlock {
     #[derive(Deserialize, Default)]
     #[serde(default)]
     struct Rest {
@@ -63,7 +63,7 @@ fn link(uri: &str, name: Option<String>, mime: Option<String>, raw: RawJson) -> 
     let rest: Rest = serde_json::from_slice(raw.as_bytes()).unwrap_or_default();
     #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "it is only shown, and saturates")]
     let size = rest.size.filter(|size| *size >= 0.0).map(|size| size as u64);
-    Block::Link { uri: uri.to_owned(), name, mime, description: rest.description, size, raw: Some(raw) }
+    OutcomeBlock::Link { uri: uri.to_owned(), name, mime, description: rest.description, size, raw: Some(raw) }
 }
 
 /// Returns the `data` of a block, sharing its memory.
@@ -94,13 +94,14 @@ fn blob_of(raw: &RawJson) -> Option<Base64Text> {
 }
 
 /// Escapes hidden and control characters in the texts of an outcome. Raw JSON and structured data are unchanged.
-pub(crate) fn visible(mut outcome: Outcome) -> Outcome {
+pub(crate) fn visible(mut outcome: ToolOutcome) -> ToolOutcome {
     outcome.blocks.iter_mut().for_each(reveal);
     outcome
 }
 
-fn reveal(block: &mut Block) {
-    if let Block::Text { text, .. } | Block::Resource { contents: Contents::Text(text), .. } = block
+fn reveal(block: &mut OutcomeBlock) {
+    if let OutcomeBlock::Text { text, .. } | OutcomeBlock::Resource { contents: EmbeddedContents::Text(text), .. } =
+        block
         && let Cow::Owned(shown) = shown_to_models(text)
     {
         *text = shown;
@@ -129,7 +130,7 @@ mod tests {
     use super::*;
     use wharf_wire::{JsonLimits, View as _};
 
-    fn of(text: &str) -> Outcome {
+    fn of(text: &str) -> ToolOutcome {
         let raw = RawJson::parse(text.to_owned()).unwrap();
         outcome(&ToolResult::view(raw, &JsonLimits::default()).unwrap())
     }
@@ -148,13 +149,13 @@ mod tests {
         assert!(found.is_error);
         assert_eq!(found.data.unwrap().get(), r#"{"n":12345678901234567890123}"#);
         let [
-            Block::Text { .. },
-            Block::Image { data, .. },
-            Block::Audio { .. },
-            Block::Link { size: Some(12), description: Some(_), .. },
-            Block::Resource { contents: Contents::Bytes(_), .. },
-            Block::Resource { contents: Contents::Text(_), .. },
-            Block::Other { kind: Some(kind), .. },
+            OutcomeBlock::Text { .. },
+            OutcomeBlock::Image { data, .. },
+            OutcomeBlock::Audio { .. },
+            OutcomeBlock::Link { size: Some(12), description: Some(_), .. },
+            OutcomeBlock::Resource { contents: EmbeddedContents::Bytes(_), .. },
+            OutcomeBlock::Resource { contents: EmbeddedContents::Text(_), .. },
+            OutcomeBlock::Other { kind: Some(kind), .. },
         ] = &found.blocks[..]
         else {
             panic!("{:?}", found.blocks)

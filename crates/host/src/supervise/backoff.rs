@@ -23,12 +23,12 @@ pub(super) struct RetrySchedule {
     failed: u32,
     given_up: u32,
     last_start: Option<Instant>,
-    dice: Dice,
+    dice: JitterSource,
 }
 
 impl RetrySchedule {
     pub fn new(seed: u64) -> Self {
-        Self { failed: 0, given_up: 0, last_start: None, dice: Dice(seed | 1) }
+        Self { failed: 0, given_up: 0, last_start: None, dice: JitterSource(seed | 1) }
     }
 
     pub fn started(&mut self, now: Instant) {
@@ -83,9 +83,9 @@ fn after(now: Instant, wait: Duration) -> Instant {
 
 /// A small pseudo-random generator for jitter. Not for secrets.
 #[derive(Debug, Clone)]
-struct Dice(u64);
+struct JitterSource(u64);
 
-impl Dice {
+impl JitterSource {
     fn fraction(&mut self) -> f64 {
         self.0 ^= self.0 << 13;
         self.0 ^= self.0 >> 7;

@@ -123,8 +123,8 @@ impl Keeper {
             },
             () = server.wanted.notified() => Some(Event::Wanted),
             change = changed(supervisor.phase_mut()) => Some(match change {
-                Change::Attempted(outcome) => met(context, server, epoch, outcome),
-                Change::Lost(gone) => Event::Lost { epoch, trouble: Arc::new(Trouble::Lost(gone)) },
+                PhaseEvent::Attempted(outcome) => met(context, server, epoch, outcome),
+                PhaseEvent::Lost(gone) => Event::Lost { epoch, trouble: Arc::new(Trouble::Lost(gone)) },
             }),
             trouble = checked(check) => Some(match trouble {
                 Some(trouble) => Event::Lost { epoch, trouble },
@@ -227,19 +227,19 @@ impl Keeper {
 }
 
 /// An event that arises from the resources of a phase.
-enum Change {
+enum PhaseEvent {
     Attempted(Result<Connection, Trouble>),
     Lost(Arc<Gone>),
 }
 
 /// Waits for the attempt or the connection that the phase holds. Pends forever if it holds neither.
-async fn changed(phase: &mut Phase<Attempt, Open>) -> Change {
+async fn changed(phase: &mut Phase<Attempt, Open>) -> PhaseEvent {
     match phase {
-        Phase::Connecting { task: Some(attempt) } => Change::Attempted(match (&mut attempt.task).await {
+        Phase::Connecting { task: Some(attempt) } => PhaseEvent::Attempted(match (&mut attempt.task).await {
             Ok(outcome) => outcome,
             Err(_) => Err(Trouble::NotMade("the attempt broke off".to_owned())),
         }),
-        Phase::Ready { open, .. } => Change::Lost(open.connection.gone().await),
+        Phase::Ready { open, .. } => PhaseEvent::Lost(open.connection.gone().await),
         _ => pending().await,
     }
 }

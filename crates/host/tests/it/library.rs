@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use serde_json::{Value, json};
 use tokio::sync::Notify;
-use wharf::tools::{Call, Outcome, RegistryCallError, ToolCaller};
+use wharf::tools::{RegistryCallError, ToolCaller, ToolInvocation, ToolOutcome};
 use wharf::{Event, Events, Heard, Host, LocalFactory, RawJson};
 use wharf_client::Outbox;
 
@@ -177,8 +177,10 @@ pub fn text(uri: &str, text: &str) -> Value {
 }
 
 /// Calls a tool of the registry as an agent does.
-pub async fn call(host: &Host, tool: &str, arguments: Value) -> Result<Outcome, RegistryCallError> {
-    host.registry().call(tool, Call::new(RawJson::parse(arguments.to_string()).unwrap(), ToolCaller::agent())).await
+pub async fn call(host: &Host, tool: &str, arguments: Value) -> Result<ToolOutcome, RegistryCallError> {
+    host.registry()
+        .call(tool, ToolInvocation::new(RawJson::parse(arguments.to_string()).unwrap(), ToolCaller::agent()))
+        .await
 }
 
 /// What a tool that answers gives as data.

@@ -3,7 +3,7 @@
 use std::sync::{Arc, Mutex};
 
 use serde_json::{Value, json};
-use wharf::tools::{Permission, Risk};
+use wharf::tools::{PermissionRequirement, ToolRisk};
 use wharf::{Ask, Asker, Host, PermissionAnswer, ResultLimits, State};
 
 use crate::fixture::{Fake, open_builder, server, settings};
@@ -43,8 +43,8 @@ async fn schemas_are_as_published() {
         let needed = schema.get("required").cloned().unwrap_or_else(|| json!([]));
         assert_eq!((needed, &schema["additionalProperties"]), (json!(required), &json!(false)), "{name}");
         let decides = ["ReadMcpResource", "SubscribeMcpResource", "SubscribePolling", "GetMcpPrompt"].contains(&name);
-        let asks = if decides { Permission::Deferred } else { Permission::NotNeeded };
-        assert_eq!((description.permission, description.risk), (asks, Risk::Low), "{name}");
+        let asks = if decides { PermissionRequirement::Deferred } else { PermissionRequirement::NotNeeded };
+        assert_eq!((description.permission, description.risk), (asks, ToolRisk::Low), "{name}");
     }
     assert_eq!(snapshot.len(), 9);
 }

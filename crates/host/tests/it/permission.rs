@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 use sha2::{Digest as _, Sha256};
 use tokio::sync::Notify;
 use wharf::policy::{Action, Rule, RuleOrigin, SourcedRule, Standing};
-use wharf::tools::{Call, RefusalReason, RegistryCallError, ToolCaller};
+use wharf::tools::{RefusalReason, RegistryCallError, ToolCaller, ToolInvocation};
 use wharf::{
     Ask, Asker, CallOptions, Host, HostBuilder, HostError, LocalFactory, PermissionAnswer, PermissionAsk, PromptPolicy,
     RawJson, State,
@@ -151,7 +151,7 @@ async fn without_a_person_to_ask_a_call_is_refused_and_the_rule_named() {
     let params = RawJson::parse(r#"{"name":"add","arguments":{}}"#).unwrap();
     let raw = host.request(&server("math"), "tools/call", Some(&params), CallOptions::default()).await;
     assert!(matches!(raw, Err(HostError::Refused(_))), "{raw:?}");
-    let named = host.registry().call("mcp__math__add", Call::new(none(), ToolCaller::agent())).await;
+    let named = host.registry().call("mcp__math__add", ToolInvocation::new(none(), ToolCaller::agent())).await;
     let Err(failure @ RegistryCallError::Refused(_)) = named else { panic!("{named:?}") };
     let told = failure.to_outcome();
     assert!(told.is_error && told.text().contains("mcp__math__add"), "{}", told.text());
@@ -217,7 +217,8 @@ async fn a_no_with_a_reason_tells_the_caller_why() {
     let (shifty, person) = (Shifty::new(), Person::saying(&[PermissionAnswer::NoBecause("add by hand".to_owned())]));
     let host = builder(&shifty).asker(Arc::new(At(Arc::clone(&person)))).start().await.unwrap();
     host.settled().await;
-    let refused = host.registry().call("mcp__math__add", Call::new(none(), ToolCaller::agent())).await.unwrap_err();
+    let refused =
+        host.registry().call("mcp__math__add", ToolInvocation::new(none(), ToolCaller::agent())).await.unwrap_err();
     let told = refused.to_outcome().text();
     assert!(told.contains("said no: add by hand"), "{told}");
     let rule = person.asked.lock().unwrap()[0].always.clone().unwrap();

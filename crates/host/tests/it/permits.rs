@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex};
 use serde_json::{Value, json};
 use wharf::policy::{Action, Rule, RuleOrigin, SourcedRule, Standing};
 use wharf::spec::ServerEntry;
-use wharf::tools::{Attempt, Check, Gate, ToolCaller};
+use wharf::tools::{Gate, GateDecision, GatedCall, ToolCaller};
 use wharf::{CallOptions, Host, HostBuilder, HostError, ListingMode, State};
 
 use crate::fixture::{Act, Asked, Fake, none, open_builder, scripted, server, settings, tool, until};
@@ -148,9 +148,9 @@ async fn a_permit_that_waits_goes_to_the_server_that_took_the_place_of_its_own()
 struct Counting(AtomicUsize);
 
 impl Gate for Counting {
-    fn check(&self, _: Attempt<'_>) -> Check {
+    fn check(&self, _: GatedCall<'_>) -> GateDecision {
         self.0.fetch_add(1, Ordering::SeqCst);
-        Check::Pass
+        GateDecision::Pass
     }
 }
 

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 use tokio::time::Instant;
-use wharf::tools::{Attempt, Check, Gate, Refusal, RefusalReason};
+use wharf::tools::{CallRefusal, Gate, GateDecision, GatedCall, RefusalReason};
 use wharf::{Event, Host, State};
 
 use crate::fixture::{open_builder, server, settings};
@@ -148,22 +148,22 @@ struct Strict {
 }
 
 impl Gate for Strict {
-    fn check(&self, attempt: Attempt<'_>) -> Check {
+    fn check(&self, attempt: GatedCall<'_>) -> GateDecision {
         if attempt.tool.origin.is_none() {
-            return Check::Pass;
+            return GateDecision::Pass;
         }
         self.seen.lock().unwrap().push(attempt.arguments.get().to_owned());
         self.callers.lock().unwrap().push(attempt.caller.name.to_string());
         if self.passes.load(Ordering::SeqCst) {
-            return Check::Pass;
+            return GateDecision::Pass;
         }
         if self.denies.load(Ordering::SeqCst) {
-            return Check::Refuse(Refusal::new(RefusalReason::Denied { rule: "no looking".to_owned() }));
+            return GateDecision::Refuse(CallRefusal::new(RefusalReason::Denied { rule: "no looking".to_owned() }));
         }
         let (asked, no) = (Arc::clone(&self.asked), self.says_no.load(Ordering::SeqCst));
-        Check::Ask(Box::pin(async move {
+        GateDecision::Ask(Box::pin(async move {
             asked.fetch_add(1, Ordering::SeqCst);
-            if no { Err(Refusal::new(RefusalReason::SaidNo { because: None })) } else { Ok(()) }
+            if no { Err(CallRefusal::new(RefusalReason::SaidNo { because: None })) } else { Ok(()) }
         }))
     }
 }

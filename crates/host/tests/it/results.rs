@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use serde_json::{Value, json};
-use wharf::tools::{Block, Call, Outcome, RefusalReason, ToolCaller};
+use wharf::tools::{OutcomeBlock, RefusalReason, ToolCaller, ToolInvocation, ToolOutcome};
 use wharf::{CallOptions, Host, HostBuilder, HostError, LocalFactory};
 use wharf_client::Outbox;
 
@@ -40,9 +40,9 @@ fn give() -> Value {
     json!({ "name": "give", "description": "Gives.", "inputSchema": { "type": "object" } })
 }
 
-async fn call(host: &Host) -> Outcome {
+async fn call(host: &Host) -> ToolOutcome {
     host.settled().await;
-    host.registry().call("mcp__one__give", Call::new(none(), ToolCaller::agent())).await.unwrap()
+    host.registry().call("mcp__one__give", ToolInvocation::new(none(), ToolCaller::agent())).await.unwrap()
 }
 
 fn builder(factory: LocalFactory) -> HostBuilder {
@@ -57,7 +57,7 @@ async fn a_result_over_the_limit_lies_in_a_private_file_that_the_text_names() {
     let (factory, _) = serving(give(), json!({ "content": [{ "type": "text", "text": long }] }));
     let host = builder(factory).state_dir(place.path().join("state")).start().await.unwrap();
     let outcome = call(&host).await;
-    let Some(Block::File { path, .. }) = outcome.blocks.last() else { panic!("{:?}", outcome.blocks) };
+    let Some(OutcomeBlock::File { path, .. }) = outcome.blocks.last() else { panic!("{:?}", outcome.blocks) };
     assert_eq!(std::fs::read_to_string(path).unwrap(), long);
     assert!(outcome.text().contains(path.to_str().unwrap()) && outcome.text().len() < 110_000);
     assert_eq!(std::fs::metadata(path).unwrap().permissions().mode() & 0o777, 0o600);
@@ -110,7 +110,7 @@ async fn a_poisoned_tool_is_kept_from_models_until_a_person_releases_it() {
     let shown = host.catalog();
     let found = shown.tool(&tool("one", "give")).unwrap();
     assert!(found.quarantine().is_some(), "{:?}", found.marks);
-    assert!(host.registry().call("mcp__one__give", Call::new(none(), ToolCaller::agent())).await.is_err());
+    assert!(host.registry().call("mcp__one__give", ToolInvocation::new(none(), ToolCaller::agent())).await.is_err());
     assert!(host.call(&tool("one", "give"), &none(), CallOptions::default()).await.is_err());
     assert_eq!(calls.load(Ordering::SeqCst), 0);
     let mut changes = host.catalog_changes();

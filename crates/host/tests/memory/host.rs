@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 use serde_json::json;
 use tokio::task::JoinSet;
 use wharf::spec::{EnvValue, HttpForm, HttpSpec, ServerEntry, ServerName, ServerSpec, StdioSpec, Surroundings, ToolId};
-use wharf::tools::{Call, ToolCaller};
+use wharf::tools::{ToolCaller, ToolInvocation};
 use wharf::{CallOptions, Host, RawJson};
 use wharf_testkit::oracle;
 
@@ -115,7 +115,7 @@ async fn call_flood(host: Host, nth: usize, until: Instant, failures: Failures) 
             tokio::time::sleep(Duration::from_millis(50)).await;
             continue;
         }
-        let call = Call::new(RawJson::empty_object(), ToolCaller::agent());
+        let call = ToolInvocation::new(RawJson::empty_object(), ToolCaller::agent());
         let outcome = host.registry().call(&name, call).await;
         let Err(failure) = outcome else { continue };
         let text: String = failure.to_string().chars().take(120).collect();

@@ -25,7 +25,7 @@ const TOOLS: usize = 50;
 /// Index of the server that is replaced by a new version.
 const CHANGED: usize = SERVERS / 2;
 
-type Plain = HashMap<String, Arc<CatalogTool>>;
+type PlainCatalog = HashMap<String, Arc<CatalogTool>>;
 
 fn main() {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
@@ -94,13 +94,13 @@ fn grown(sections: &[Arc<Section>]) -> Catalog {
     sections.iter().fold(Catalog::default(), |catalog, section| catalog.with(section.clone()))
 }
 
-fn plain(sections: &[Arc<Section>]) -> Plain {
+fn plain(sections: &[Arc<Section>]) -> PlainCatalog {
     let tools = sections.iter().flat_map(|section| &section.tools);
     tools.map(|tool| (tool.alias().to_string(), tool.clone())).collect()
 }
 
 /// Copies the map and changes the copy, as concurrent readers require.
-fn plain_changed(plain: &Plain, old: &Section, new: &Section) -> Plain {
+fn plain_changed(plain: &PlainCatalog, old: &Section, new: &Section) -> PlainCatalog {
     let mut changed = plain.clone();
     for tool in &old.tools {
         changed.remove(&**tool.alias());

@@ -15,7 +15,8 @@ fn main() {
     let text = words.next().unwrap().into_string().unwrap();
     let mut server = Command::new(words.next().unwrap());
     let mut server = server.args(words).stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
-    let mut line = Line { out: server.stdin.take().unwrap(), back: BufReader::new(server.stdout.take().unwrap()) };
+    let mut line =
+        ServerPipes { out: server.stdin.take().unwrap(), back: BufReader::new(server.stdout.take().unwrap()) };
     let client = json!({ "name": "bare", "version": "1" });
     line.ask(1, "initialize", json!({ "protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": client }));
     line.say(&json!({ "jsonrpc": "2.0", "method": "notifications/initialized" }));
@@ -26,12 +27,12 @@ fn main() {
 }
 
 /// Both pipes of a server.
-struct Line {
+struct ServerPipes {
     out: ChildStdin,
     back: BufReader<ChildStdout>,
 }
 
-impl Line {
+impl ServerPipes {
     fn say(&mut self, message: &Value) {
         self.out.write_all(format!("{message}\n").as_bytes()).unwrap();
     }

@@ -18,7 +18,7 @@ fn main() {
     // Unbuffered handles: the standard ones copy, and flush at every line.
     let mut input = File::from(std::io::stdin().as_fd().try_clone_to_owned().unwrap());
     let mut output = File::from(std::io::stdout().as_fd().try_clone_to_owned().unwrap());
-    let mut lines = Lines::new();
+    let mut lines = LineBuffer::new();
     let mut answers = Vec::with_capacity(1 << 20);
     while lines.fill(&mut input) {
         lines.take_complete(|line| answer_line(line, era, &mut answers));
@@ -40,7 +40,7 @@ fn era() -> Era {
 }
 
 /// Input that was read but not yet consumed as lines.
-struct Lines {
+struct LineBuffer {
     buffer: Vec<u8>,
     /// Number of bytes read into the buffer.
     filled: usize,
@@ -48,7 +48,7 @@ struct Lines {
     scanned: usize,
 }
 
-impl Lines {
+impl LineBuffer {
     fn new() -> Self {
         Self { buffer: vec![0; 1 << 20], filled: 0, scanned: 0 }
     }

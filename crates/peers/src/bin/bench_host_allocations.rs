@@ -20,10 +20,10 @@ static ALLOCATIONS: AtomicU64 = AtomicU64::new(0);
 static BYTES: AtomicU64 = AtomicU64::new(0);
 
 /// The system allocator with counters.
-struct Counting;
+struct CountingAllocator;
 
 #[global_allocator]
-static ALLOCATOR: Counting = Counting;
+static ALLOCATOR: CountingAllocator = CountingAllocator;
 
 fn count(bytes: usize) {
     ALLOCATIONS.fetch_add(1, Ordering::Relaxed);
@@ -32,7 +32,7 @@ fn count(bytes: usize) {
 
 #[expect(unsafe_code, reason = "only an allocator can count allocations")]
 // SAFETY: every method passes its arguments unchanged to the system allocator.
-unsafe impl GlobalAlloc for Counting {
+unsafe impl GlobalAlloc for CountingAllocator {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
         count(layout.size());
         // SAFETY: the caller upholds the contract of the system allocator.

@@ -22,7 +22,7 @@ async fn measure(options: Options) {
     let server = HttpServer::start(&options);
     // Same settings as `wharf-net`, as far as they affect the measurement.
     let client = Client::builder().no_proxy().redirect(redirect::Policy::none()).tcp_nodelay(true).build().unwrap();
-    let bare = Arc::new(Bare { client, url: server.url.parse().unwrap(), template: Template::new(&options) });
+    let bare = Arc::new(BareHttpClient { client, url: server.url.parse().unwrap(), template: Template::new(&options) });
     bare.check(&options).await;
     let report = drive("bare", &options, move || {
         let bare = Arc::clone(&bare);
@@ -32,13 +32,13 @@ async fn measure(options: Options) {
     report.seen(server.stop()).print();
 }
 
-struct Bare {
+struct BareHttpClient {
     client: Client,
     url: reqwest::Url,
     template: Template,
 }
 
-impl Bare {
+impl BareHttpClient {
     async fn call(&self) {
         let mut response = self.send().await;
         while response.chunk().await.unwrap().is_some() {}

@@ -34,14 +34,14 @@ const USAGE: &str = "usage: bench-http-echo [--answers json|sse] [--era modern|l
 
 /// Command-line options.
 #[derive(Clone, Copy)]
-struct Manner {
+struct EchoServerOptions {
     answers: Answers,
     era: Era,
 }
 
 /// Counters of connections and requests.
 #[derive(Default)]
-struct Seen {
+struct RequestCounters {
     connections: AtomicUsize,
     requests: AtomicUsize,
 }
@@ -51,7 +51,7 @@ async fn main() {
     let manner = manner();
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     println!("listening http://{}/mcp", listener.local_addr().unwrap());
-    let seen = Arc::new(Seen::default());
+    let seen = Arc::new(RequestCounters::default());
     tokio::select! {
         () = accept(listener, manner, Arc::clone(&seen)) => {}
         () = input_ended() => {}
@@ -60,8 +60,8 @@ async fn main() {
     println!("requests {}", seen.requests.load(Ordering::Relaxed));
 }
 
-fn manner() -> Manner {
-    let mut manner = Manner { answers: Answers::Json, era: Era::Modern };
+fn manner() -> EchoServerOptions {
+    let mut manner = EchoServerOptions { answers: Answers::Json, era: Era::Modern };
     let mut words = std::env::args().skip(1);
     while let Some(flag) = words.next() {
         match (flag.as_str(), words.next().as_deref()) {
@@ -75,7 +75,7 @@ fn manner() -> Manner {
     manner
 }
 
-async fn accept(listener: TcpListener, manner: Manner, seen: Arc<Seen>) {
+async fn accept(listener: TcpListener, manner: EchoServerOptions, seen: Arc<RequestCounters>) {
     loop {
         let (stream, _) = listener.accept().await.unwrap();
         seen.connections.fetch_add(1, Ordering::Relaxed);
@@ -90,7 +90,7 @@ async fn input_ended() {
     while input.read(&mut rest).await.is_ok_and(|count| count > 0) {}
 }
 
-async fn converse(stream: TcpStream, manner: Manner, seen: Arc<Seen>) {
+async fn converse(stream: TcpStream, manner: EchoServerOptions, seen: Arc<RequestCounters>) {
     let service = service_fn(move |request| {
         seen.requests.fetch_add(1, Ordering::Relaxed);
         async move { Ok::<_, Infallible>(respond(request, manner).await) }
@@ -99,7 +99,7 @@ async fn converse(stream: TcpStream, manner: Manner, seen: Arc<Seen>) {
     let _ = http1::Builder::new().serve_connection(TokioIo::new(stream), service).await;
 }
 
-async fn respond(request: Request<Incoming>, manner: Manner) -> Response<Once> {
+async fn respond(request: Request<Incoming>, manner: EchoServerOptions) -> Response<SingleChunkBody> {
     if request.method() != Method::POST {
         return status(StatusCode::METHOD_NOT_ALLOWED);
     }
@@ -119,7 +119,7 @@ async fn respond(request: Request<Incoming>, manner: Manner) -> Response<Once> {
     if body.is_empty() {
         return status(StatusCode::ACCEPTED);
     }
-    let mut response = Response::new(Once { bytes: body.into(), sized: manner.answers == Answers::Json });
+    let mut response = Response::new(SingleChunkBody { bytes: body.into(), sized: manner.answers == Answers::Json });
     response.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static(media));
     response
 }
@@ -135,19 +135,19 @@ fn answer_event(message: &[u8], era: Era, body: &mut Vec<u8>) {
     }
 }
 
-fn status(status: StatusCode) -> Response<Once> {
-    let mut response = Response::new(Once { bytes: Bytes::new(), sized: true });
+fn status(status: StatusCode) -> Response<SingleChunkBody> {
+    let mut response = Response::new(SingleChunkBody { bytes: Bytes::new(), sized: true });
     *response.status_mut() = status;
     response
 }
 
 /// A body in one piece. A stream reports no size.
-struct Once {
+struct SingleChunkBody {
     bytes: Bytes,
     sized: bool,
 }
 
-impl Body for Once {
+impl Body for SingleChunkBody {
     type Data = Bytes;
     type Error = Infallible;
 

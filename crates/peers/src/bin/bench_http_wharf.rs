@@ -66,8 +66,8 @@ async fn open(server: &HttpServer, tap: Option<Arc<dyn Tap>>, authorizer: Option
 /// Prints the body of a call, with `{id}` and `{text}` as placeholders.
 async fn print_template(mut options: Options) {
     #[derive(Default)]
-    struct Last(Mutex<String>);
-    impl Tap for Last {
+    struct LastSentMessage(Mutex<String>);
+    impl Tap for LastSentMessage {
         fn message(&self, passing: &TappedMessage<'_>) {
             if passing.direction == Direction::Sent {
                 *self.0.lock().unwrap() = String::from_utf8(passing.bytes.to_vec()).unwrap();
@@ -75,7 +75,7 @@ async fn print_template(mut options: Options) {
         }
     }
     options.server = std::env::current_exe().unwrap().with_file_name("bench-http-echo");
-    let (tap, server) = (Arc::new(Last::default()), HttpServer::start(&options));
+    let (tap, server) = (Arc::new(LastSentMessage::default()), HttpServer::start(&options));
     let connection = open(&server, Some(tap.clone()), None).await;
     let arguments = RawJson::of(&serde_json::json!({ "text": "{text}" })).unwrap();
     connection.call_tool_raw("echo", &arguments, CallOptions::default().progress(|_| ())).await.unwrap();

@@ -43,25 +43,25 @@ async fn open(local: Local) -> (&'static str, Connection) {
     let options = ConnectOptions::default();
     match local {
         Local::Closure => ("wharf local", connect_local(closures(), options).await.unwrap()),
-        Local::Rmcp => ("wharf local rmcp", connect_local(RmcpServer::new(Echo), options).await.unwrap()),
+        Local::Rmcp => ("wharf local rmcp", connect_local(RmcpServer::new(RmcpEcho), options).await.unwrap()),
     }
 }
 
 fn closures() -> ClosureServer {
     #[derive(Deserialize)]
-    struct Arguments {
+    struct EchoArguments {
         text: String,
     }
     let schema = json!({ "type": "object", "properties": { "text": { "type": "string" } } });
     ClosureServer::new("echo", "1.0.0").tool("echo", "Gives back the text.", schema, |call| async move {
-        let Arguments { text } = call.decode()?;
+        let EchoArguments { text } = call.decode()?;
         Ok(ToolReply::text(text))
     })
 }
 
-struct Echo;
+struct RmcpEcho;
 
-impl ServerHandler for Echo {
+impl ServerHandler for RmcpEcho {
     fn get_info(&self) -> ServerConfig {
         ServerConfig::new(ServerCapabilities::builder().enable_tools().build())
     }

@@ -21,7 +21,7 @@ const PIPE: usize = 128 * 1024;
 
 fn main() {
     let options = Options::from_args();
-    let mut server = Server::start(&options);
+    let mut server = RawServer::start(&options);
     server.check(&options);
     let (runtime, measured) = if options.conc == 1 {
         ("blocking", one_caller(&mut server, &options))
@@ -32,7 +32,7 @@ fn main() {
     server.stop();
 }
 
-struct Server {
+struct RawServer {
     child: Child,
     stdin: ChildStdin,
     stdout: ChildStdout,
@@ -41,7 +41,7 @@ struct Server {
     inbox: Vec<u8>,
 }
 
-impl Server {
+impl RawServer {
     fn start(options: &Options) -> Self {
         let mut child = Command::new(&options.server).stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
         let stdin = child.stdin.take().unwrap();
@@ -83,7 +83,7 @@ impl Server {
     }
 }
 
-fn one_caller(server: &mut Server, options: &Options) -> Measured {
+fn one_caller(server: &mut RawServer, options: &Options) -> Measured {
     let mut line = Vec::new();
     if options.calls.is_none() {
         let end = Instant::now() + WARM_UP;
@@ -104,7 +104,7 @@ fn one_caller(server: &mut Server, options: &Options) -> Measured {
     stopwatch.stop(latencies)
 }
 
-fn window(server: &mut Server, options: &Options) -> Measured {
+fn window(server: &mut RawServer, options: &Options) -> Measured {
     ioctl_fionbio(&server.stdin, true).unwrap();
     ioctl_fionbio(&server.stdout, true).unwrap();
     let mut window = RequestWindow::new(server, options.conc);
@@ -128,7 +128,7 @@ enum RunLimit {
 
 /// A window of requests in flight, answered in order.
 struct RequestWindow<'a> {
-    server: &'a mut Server,
+    server: &'a mut RawServer,
     width: usize,
     /// Time at which each unanswered request was due. The last `waiting` of them are not yet in `out`.
     sent: VecDeque<Instant>,
@@ -141,7 +141,7 @@ struct RequestWindow<'a> {
 }
 
 impl<'a> RequestWindow<'a> {
-    fn new(server: &'a mut Server, width: usize) -> Self {
+    fn new(server: &'a mut RawServer, width: usize) -> Self {
         Self {
             server,
             width,

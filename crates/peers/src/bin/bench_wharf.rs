@@ -56,15 +56,15 @@ async fn open(program: std::ffi::OsString, tap: Option<Arc<dyn Tap>>) -> Connect
 /// Prints the line of a call, with `{id}` and `{text}` as placeholders.
 async fn print_template() {
     #[derive(Default)]
-    struct Last(Mutex<String>);
-    impl Tap for Last {
+    struct LastSentLine(Mutex<String>);
+    impl Tap for LastSentLine {
         fn message(&self, passing: &TappedMessage<'_>) {
             if passing.direction == Direction::Sent {
                 *self.0.lock().unwrap() = String::from_utf8(passing.bytes.to_vec()).unwrap();
             }
         }
     }
-    let tap = Arc::new(Last::default());
+    let tap = Arc::new(LastSentLine::default());
     let echo = std::env::current_exe().unwrap().with_file_name("bench-echo");
     let connection = open(echo.into(), Some(tap.clone())).await;
     let arguments = RawJson::of(&serde_json::json!({ "text": "{text}" })).unwrap();

@@ -10,8 +10,8 @@ use serde_json::{Value, json};
 use tokio::io::{AsyncBufReadExt as _, AsyncWriteExt as _, BufReader, Lines};
 use tokio::process::{Child, ChildStdin, ChildStdout, Command};
 use wharf_agent::{
-    Block, Conversation, Format, Model, ModelError, ModelEvent, ModelToolDefinition, Provider, ReasoningEffort,
-    Request, ResultBlock, Role, Stop, ToolChoice, Turn, compile,
+    ApiFormat, CompletionRequest, Conversation, ConversationTurn, Model, ModelError, ModelEvent, ModelProvider,
+    ModelToolDefinition, ReasoningEffort, ResultBlock, StopReason, ToolChoice, TurnBlock, TurnRole, compile,
 };
 use wharf_net::{Net, NetOptions};
 use wharf_spec::Secret;
@@ -35,10 +35,10 @@ const SAID: [&str; 7] = [
     "tool call_2: ahoy",
 ];
 
-const FORMATS: [(Format, &str, &str); 3] = [
-    (Format::Anthropic, "claude-sonnet-4-5", "/v1/messages"),
-    (Format::ChatCompletions, "gpt-5", "/v1/chat/completions"),
-    (Format::Responses, "gpt-5", "/v1/responses"),
+const FORMATS: [(ApiFormat, &str, &str); 3] = [
+    (ApiFormat::Anthropic, "claude-sonnet-4-5", "/v1/messages"),
+    (ApiFormat::ChatCompletions, "gpt-5", "/v1/chat/completions"),
+    (ApiFormat::Responses, "gpt-5", "/v1/responses"),
 ];
 
 #[tokio::test]
@@ -50,12 +50,12 @@ async fn calls_are_made_at_once_and_answered_after_what_was_thought() {
         let first = ask(&model, &conversation).await.unwrap();
         assert_eq!((first.thought.as_str(), first.text.as_str()), (THOUGHT, "Let me see."), "{format}");
         assert_eq!(kinds(&first.blocks), ["thinking", "text", r#"add {"a":2,"b":40}"#, r#"echo {"text":"ahoy"}"#]);
-        assert_eq!(first.stop, Some(Stop::ToolCalls), "{format}");
-        conversation.turns.push(Turn { role: Role::Assistant, blocks: first.blocks });
+        assert_eq!(first.stop, Some(StopReason::ToolCalls), "{format}");
+        conversation.turns.push(ConversationTurn { role: TurnRole::Assistant, blocks: first.blocks });
         let results = vec![result("call_1", "42"), result("call_2", "ahoy")];
-        conversation.turns.push(Turn { role: Role::User, blocks: results });
+        conversation.turns.push(ConversationTurn { role: TurnRole::User, blocks: results });
         let second = ask(&model, &conversation).await.unwrap();
-        assert_eq!((second.text.as_str(), second.stop), ("It is 42.", Some(Stop::EndTurn)), "{format}");
+        assert_eq!((second.text.as_str(), second.stop), ("It is 42.", Some(StopReason::EndTurn)), "{format}");
         let [before, after] = <[Value; 2]>::try_from(mock.requests().await).unwrap();
         for (request, said) in [(before, &SAID[..2]), (after, &SAID)] {
             assert_eq!((&request["path"], &request["body"]["model"]), (&json!(path), &json!(name)));
@@ -91,7 +91,7 @@ async fn an_api_that_has_too_much_to_do_is_asked_again() {
     for (format, name, _) in FORMATS {
         let mut mock = Mock::start(&fixtures).await;
         let answer = ask(&mock.model(format, name, KEY).await, &asked(QUESTION)).await.unwrap();
-        assert_eq!((answer.text.as_str(), answer.stop), ("It is 42.", Some(Stop::EndTurn)), "{format}");
+        assert_eq!((answer.text.as_str(), answer.stop), ("It is 42.", Some(StopReason::EndTurn)), "{format}");
         let requests = mock.requests().await;
         assert_eq!(requests.iter().filter_map(status).collect::<Vec<_>>(), [429, 200], "{format}");
     }
@@ -142,19 +142,19 @@ fn understood_tools() -> Value {
 }
 
 fn asked(question: &str) -> Conversation {
-    let turns = vec![Turn { role: Role::User, blocks: vec![Block::Text(question.into())] }];
+    let turns = vec![ConversationTurn { role: TurnRole::User, blocks: vec![TurnBlock::Text(question.into())] }];
     Conversation { system: Some("Be brief.".into()), turns }
 }
 
-fn result(id: &str, text: &str) -> Block {
-    Block::ToolResult { id: id.into(), content: vec![ResultBlock::Text(text.into())], is_error: false }
+fn result(id: &str, text: &str) -> TurnBlock {
+    TurnBlock::ToolResult { id: id.into(), content: vec![ResultBlock::Text(text.into())], is_error: false }
 }
 
-fn kinds(blocks: &[Block]) -> Vec<String> {
-    let kind = |block: &Block| match block {
-        Block::Thinking { .. } => "thinking".to_owned(),
-        Block::Text(_) => "text".to_owned(),
-        Block::ToolCall { name, arguments, malformed: None, .. } => format!("{name} {}", arguments.get()),
+fn kinds(blocks: &[TurnBlock]) -> Vec<String> {
+    let kind = |block: &TurnBlock| match block {
+        TurnBlock::Thinking { .. } => "thinking".to_owned(),
+        TurnBlock::Text(_) => "text".to_owned(),
+        TurnBlock::ToolCall { name, arguments, malformed: None, .. } => format!("{name} {}", arguments.get()),
         other => format!("{other:?}"),
     };
     blocks.iter().map(kind).collect()
@@ -178,14 +178,14 @@ fn definitions() -> Vec<ModelToolDefinition> {
 struct Answer {
     thought: String,
     text: String,
-    blocks: Vec<Block>,
-    stop: Option<Stop>,
+    blocks: Vec<TurnBlock>,
+    stop: Option<StopReason>,
 }
 
 async fn ask(model: &Model, conversation: &Conversation) -> Result<Answer, ModelError> {
     let tools = Arc::new(compile(model.provider().format, &definitions()));
     let effort = Some(ReasoningEffort::Low);
-    let request = Request { conversation, tools: &tools, tool_choice: ToolChoice::Auto, effort };
+    let request = CompletionRequest { conversation, tools: &tools, tool_choice: ToolChoice::Auto, effort };
     let mut stream = model.stream(request).await?;
     let mut answer = Answer::default();
     while let Some(event) = stream.next().await {
@@ -220,10 +220,11 @@ impl Mock {
         mock
     }
 
-    async fn model(&self, format: Format, name: &str, key: &str) -> Model {
+    async fn model(&self, format: ApiFormat, name: &str, key: &str) -> Model {
         let base_url = self.url.parse().unwrap();
         let key = Some(Secret::new(key));
-        let provider = Provider { format, base_url, key, model: name.into(), max_tokens: 4096, headers: Vec::new() };
+        let provider =
+            ModelProvider { format, base_url, key, model: name.into(), max_tokens: 4096, headers: Vec::new() };
         Model::open(provider, Net::open(&NetOptions::default()).await.unwrap()).unwrap()
     }
 

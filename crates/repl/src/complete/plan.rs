@@ -117,7 +117,7 @@ fn commands(command: &Command, word: &str, before: &str) -> Vec<Candidate> {
 
 /// Arguments parsed before the word being typed.
 #[derive(Default)]
-struct Said<'a> {
+struct ParsedWords<'a> {
     server: Option<&'a str>,
     prompt: Option<&'a str>,
     given: Vec<(String, String)>,
@@ -126,7 +126,7 @@ struct Said<'a> {
 
 /// Parses the words of a command up to the one being typed.
 fn words<'a>(grammar: &Command, known: &'a Known, before: &'a str, word: &'a str) -> Option<CandidateQuery<'a>> {
-    let (mut command, mut said) = (grammar, Said::default());
+    let (mut command, mut said) = (grammar, ParsedWords::default());
     let mut rest = before.split_whitespace();
     while let Some(earlier) = rest.next() {
         if let Some(option) = earlier.strip_prefix('-').and_then(|_| option(grammar, command, earlier)) {
@@ -134,7 +134,7 @@ fn words<'a>(grammar: &Command, known: &'a Known, before: &'a str, word: &'a str
         } else if earlier.starts_with('-') {
             // A switch, or an unknown option.
         } else if let Some(inner) = command.find_subcommand(earlier) {
-            (command, said) = (inner, Said::default());
+            (command, said) = (inner, ParsedWords::default());
         } else {
             hear(command, &mut said, earlier);
         }
@@ -157,7 +157,7 @@ fn words<'a>(grammar: &Command, known: &'a Known, before: &'a str, word: &'a str
 }
 
 /// Records a positional argument.
-fn hear<'a>(command: &Command, said: &mut Said<'a>, word: &'a str) {
+fn hear<'a>(command: &Command, said: &mut ParsedWords<'a>, word: &'a str) {
     match positional(command, said.position).map(value_name).as_deref() {
         Some("SERVER") => said.server = Some(word),
         Some("PROMPT") => said.prompt = Some(word),
@@ -167,7 +167,7 @@ fn hear<'a>(command: &Command, said: &mut Said<'a>, word: &'a str) {
 }
 
 /// Returns the candidates of an argument by its value name.
-fn slot<'a>(argument: &Arg, known: &'a Known, said: &Said<'a>, word: &'a str) -> Option<CandidateQuery<'a>> {
+fn slot<'a>(argument: &Arg, known: &'a Known, said: &ParsedWords<'a>, word: &'a str) -> Option<CandidateQuery<'a>> {
     let servers = || known.of_server(said.server);
     let names = |names: &mut dyn Iterator<Item = &'a str>| {
         Some(CandidateQuery::Names(starting_with(word, names).map(Candidate::word).collect()))
@@ -190,7 +190,7 @@ fn slot<'a>(argument: &Arg, known: &'a Known, said: &Said<'a>, word: &'a str) ->
 fn prompt_argument<'a>(
     server: &'a ServerNames,
     prompt: &'a PromptNames,
-    said: &Said<'a>,
+    said: &ParsedWords<'a>,
     word: &'a str,
 ) -> Option<CandidateQuery<'a>> {
     let Some((name, value)) = word.split_once('=') else {

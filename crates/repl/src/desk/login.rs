@@ -17,7 +17,7 @@ use wharf_terminal::style::{GOOD, NAME, paint};
 /// Returns a visitor that asks for consent before each page.
 pub fn visitor(fleet: &ManagedHost<'_>, server: &str, slot: Slot) -> Arc<dyn Visitor> {
     let visitor = accounts::visitor(fleet.session, &fleet.login_of(server), LoginPageMode::Agreed);
-    Arc::new(Asking { visitor, slot, server: server.to_owned() })
+    Arc::new(ConsentVisitor { visitor, slot, server: server.to_owned() })
 }
 
 /// Formats the result of a login.
@@ -30,26 +30,26 @@ pub fn told(server: &str, outcome: Result<(), HostError>) -> String {
     }
 }
 
-struct Asking {
+struct ConsentVisitor {
     visitor: Arc<dyn Visitor>,
     slot: Slot,
     server: String,
 }
 
-struct AskingVisit {
+struct ConsentVisit {
     visit: Box<dyn Visit>,
     slot: Slot,
     server: String,
 }
 
-impl Visitor for Asking {
+impl Visitor for ConsentVisitor {
     fn prepare(&self) -> Pending<Result<Box<dyn Visit>, VisitError>> {
         let (preparing, slot, server) = (self.visitor.prepare(), self.slot.clone(), self.server.clone());
-        Box::pin(async move { Ok(Box::new(AskingVisit { visit: preparing.await?, slot, server }) as Box<dyn Visit>) })
+        Box::pin(async move { Ok(Box::new(ConsentVisit { visit: preparing.await?, slot, server }) as Box<dyn Visit>) })
     }
 }
 
-impl Visit for AskingVisit {
+impl Visit for ConsentVisit {
     fn redirect_uri(&self) -> &str {
         self.visit.redirect_uri()
     }
@@ -90,9 +90,9 @@ mod tests {
     use wharf_auth::LoginError;
 
     /// A visit that returns immediately.
-    struct Open;
+    struct ImmediateVisit;
 
-    impl Visit for Open {
+    impl Visit for ImmediateVisit {
         fn redirect_uri(&self) -> &str {
             "http://127.0.0.1:1/"
         }
@@ -111,7 +111,7 @@ mod tests {
         ] {
             let (inbox, mut arrivals) = mpsc::channel(1);
             let slot = Slot { inbox, samples: Arc::default() };
-            let visit = Box::new(AskingVisit { visit: Box::new(Open), slot, server: "docs".to_owned() });
+            let visit = Box::new(ConsentVisit { visit: Box::new(ImmediateVisit), slot, server: "docs".to_owned() });
             let mut page = Page::new("https://a.example/authorize", "https://a.example", "state");
             page.scope = Some("read".to_owned());
             let person = async {

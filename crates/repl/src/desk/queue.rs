@@ -37,11 +37,11 @@ pub struct Question<T: Talk> {
     talk: T,
     /// `None` once answered.
     reply: Option<AskReply<T::Answer>>,
-    then: Option<Then<T::Answer>>,
+    then: Option<AnswerCallback<T::Answer>>,
 }
 
 /// Callback that runs before the answer is delivered.
-type Then<A> = Box<dyn FnOnce(&A) + Send>;
+type AnswerCallback<A> = Box<dyn FnOnce(&A) + Send>;
 
 /// The pending questions.
 #[derive(Default)]

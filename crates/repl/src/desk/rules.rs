@@ -24,7 +24,7 @@ pub fn rule_sink(session: &Session) -> RuleSink {
     let (places, file) = (session.configuration.places.clone(), file(session));
     Arc::new(move |rule: &Rule| {
         let writing =
-            Writing { rule: rule.clone(), file: file.clone(), places: places.clone(), around: around.clone() };
+            RuleWrite { rule: rule.clone(), file: file.clone(), places: places.clone(), around: around.clone() };
         let console = console.clone();
         tokio::task::spawn_blocking(move || writing.tell(&console, writing.write()));
     })
@@ -36,14 +36,14 @@ pub fn file(session: &Session) -> Option<PathBuf> {
     file.filter(|file| !file.as_os_str().is_empty())
 }
 
-struct Writing {
+struct RuleWrite {
     rule: Rule,
     file: Option<PathBuf>,
     places: Places,
     around: Surroundings,
 }
 
-impl Writing {
+impl RuleWrite {
     fn write(&self) -> Result<Change, Failure> {
         let nowhere = || Failure::usage("there is no place for a configuration of your own");
         let file = self.file.as_deref().ok_or_else(nowhere)?;
@@ -82,10 +82,10 @@ mod tests {
     use super::*;
     use wharf::policy::Action;
 
-    fn writing(file: Option<PathBuf>) -> Writing {
+    fn writing(file: Option<PathBuf>) -> RuleWrite {
         let rule = Rule::new("mcp__git__push", Action::Allow);
         let around = Surroundings { env: Vec::new(), cwd: "/".into() };
-        Writing { rule, file, places: Places::default(), around }
+        RuleWrite { rule, file, places: Places::default(), around }
     }
 
     #[test]

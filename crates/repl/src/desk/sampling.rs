@@ -5,7 +5,10 @@ use std::sync::Arc;
 use serde::Deserialize;
 use serde_json::{Value, json};
 use wharf::{AskReply, Consent, RawJson, SamplingAsk};
-use wharf_agent::{Block, Conversation, Model, ModelError, ModelEvent, Request, Role, Stop, ToolChoice, Turn};
+use wharf_agent::{
+    CompletionRequest, Conversation, ConversationTurn, Model, ModelError, ModelEvent, StopReason, ToolChoice,
+    TurnBlock, TurnRole,
+};
 use wharf_client::SamplingError;
 use wharf_spec::Untrusted;
 use wharf_wire::{JsonLimits, SamplingRequest};
@@ -18,7 +21,7 @@ use wharf_terminal::question::{SamplingDialog, Wanted};
 /// Response of the model.
 struct Answer {
     text: String,
-    stop: Stop,
+    stop: StopReason,
 }
 
 /// Handles a sampling request and replies. Ends immediately if the server withdraws the request.
@@ -69,12 +72,12 @@ fn agreed(consent: Option<Consent>) -> Result<(), SamplingError> {
 
 async fn generate(model: &Model, conversation: &Conversation) -> Result<Answer, ModelError> {
     let tools = Arc::default();
-    let request = Request { conversation, tools: &tools, tool_choice: ToolChoice::Auto, effort: None };
+    let request = CompletionRequest { conversation, tools: &tools, tool_choice: ToolChoice::Auto, effort: None };
     let mut stream = model.stream(request).await?;
-    let mut answer = Answer { text: String::new(), stop: Stop::EndTurn };
+    let mut answer = Answer { text: String::new(), stop: StopReason::EndTurn };
     while let Some(event) = stream.next().await {
         match event? {
-            ModelEvent::BlockDone(Block::Text(text)) => answer.text.push_str(&text),
+            ModelEvent::BlockDone(TurnBlock::Text(text)) => answer.text.push_str(&text),
             ModelEvent::Done { stop } => answer.stop = stop,
             _ => {}
         }
@@ -85,9 +88,9 @@ async fn generate(model: &Model, conversation: &Conversation) -> Result<Answer, 
 /// Builds a `CreateMessageResult` (2025-06-18, Sampling).
 fn result(model: &str, answer: &Answer) -> Option<RawJson> {
     let stop = match &answer.stop {
-        Stop::EndTurn => "endTurn",
-        Stop::MaxTokens => "maxTokens",
-        Stop::Refused => "refusal",
+        StopReason::EndTurn => "endTurn",
+        StopReason::MaxTokens => "maxTokens",
+        StopReason::Refused => "refusal",
         _ => "other",
     };
     let content = json!({ "type": "text", "text": answer.text });
@@ -125,27 +128,29 @@ fn read(request: &SamplingRequest) -> Result<Conversation, String> {
     if messages.is_empty() {
         return Err("there are no messages".to_owned());
     }
-    let turns: Result<Vec<Turn>, String> = messages.into_iter().map(turn).collect();
+    let turns: Result<Vec<ConversationTurn>, String> = messages.into_iter().map(turn).collect();
     Ok(Conversation { system: request.system_prompt.clone(), turns: turns? })
 }
 
-fn turn(message: Message) -> Result<Turn, String> {
+fn turn(message: Message) -> Result<ConversationTurn, String> {
     let role = match message.role {
-        SamplingRole::User => Role::User,
-        SamplingRole::Assistant => Role::Assistant,
+        SamplingRole::User => TurnRole::User,
+        SamplingRole::Assistant => TurnRole::Assistant,
     };
     let blocks = match message.content {
         Content::One(block) => vec![block],
         Content::Several(blocks) => blocks,
     };
-    Ok(Turn { role, blocks: blocks.iter().map(block).collect::<Result<_, _>>()? })
+    Ok(ConversationTurn { role, blocks: blocks.iter().map(block).collect::<Result<_, _>>()? })
 }
 
-fn block(block: &Value) -> Result<Block, String> {
+fn block(block: &Value) -> Result<TurnBlock, String> {
     let text = |key: &str| block[key].as_str().map(str::to_owned);
     let read = match block["type"].as_str() {
-        Some("text") => text("text").map(Block::Text),
-        Some("image") => text("mimeType").zip(text("data")).map(|(media_type, data)| Block::Image { media_type, data }),
+        Some("text") => text("text").map(TurnBlock::Text),
+        Some("image") => {
+            text("mimeType").zip(text("data")).map(|(media_type, data)| TurnBlock::Image { media_type, data })
+        }
         _ => return Err("the model is given texts and images only".to_owned()),
     };
     read.ok_or_else(|| "a block of a message is incomplete".to_owned())
@@ -156,8 +161,8 @@ fn told(conversation: &Conversation) -> String {
     let system = conversation.system.iter().map(|text| format!("system: {text}"));
     let turns = conversation.turns.iter().map(|turn| {
         let role = match turn.role {
-            Role::User => "user",
-            Role::Assistant => "assistant",
+            TurnRole::User => "user",
+            TurnRole::Assistant => "assistant",
         };
         let blocks: Vec<String> = turn.blocks.iter().map(block_told).collect();
         format!("{role}: {}", blocks.join("\n"))
@@ -165,10 +170,10 @@ fn told(conversation: &Conversation) -> String {
     system.chain(turns).collect::<Vec<_>>().join("\n\n")
 }
 
-fn block_told(block: &Block) -> String {
+fn block_told(block: &TurnBlock) -> String {
     match block {
-        Block::Text(text) => text.clone(),
-        Block::Image { media_type, data } => format!("[image: {media_type}, {} characters of Base64]", data.len()),
+        TurnBlock::Text(text) => text.clone(),
+        TurnBlock::Image { media_type, data } => format!("[image: {media_type}, {} characters of Base64]", data.len()),
         _ => String::new(),
     }
 }

@@ -4,8 +4,8 @@ use std::time::Duration;
 
 use tokio::sync::oneshot::Receiver;
 use wharf::PageAsk;
-use wharf::tools::Description;
-use wharf_agent::{Format, Provider};
+use wharf::tools::ToolDescription;
+use wharf_agent::{ApiFormat, ModelProvider};
 use wharf_net::{Net, NetOptions};
 use wharf_spec::{ServerName, ToolId};
 use wharf_wire::{JsonLimits, SamplingRequest, View};
@@ -27,7 +27,7 @@ fn view<T: View>(text: &str) -> T {
 
 /// Asks for permission to call a tool of a server.
 fn permission(asker: &dyn Asker, name: &str) -> Receiver<PermissionAnswer> {
-    let tool = Arc::new(Description::new("add", "Adds.", RawJson::empty_object()));
+    let tool = Arc::new(ToolDescription::new("add", "Adds.", RawJson::empty_object()));
     let (reply, answer) = AskReply::pair();
     let ask = PermissionAsk::new(ToolId::new(&server(name), "add"), tool, RawJson::empty_object());
     asker.ask(Ask::Permission(ask, reply));
@@ -144,8 +144,8 @@ async fn a_model_is_declared_while_it_is_lent_and_refused_when_it_is_not() {
     let session = Session::in_directory(place.path());
     let (mut desk, asker) = Desk::new(&session);
     assert!(asker.shows_pages() && !asker.samples());
-    let provider = Provider {
-        format: Format::ChatCompletions,
+    let provider = ModelProvider {
+        format: ApiFormat::ChatCompletions,
         base_url: url::Url::parse("http://127.0.0.1:9").unwrap(),
         key: None,
         model: "small".to_owned(),

@@ -19,7 +19,7 @@ pub struct ListNumbering {
 /// Renders a block as lines with line endings.
 pub fn render(text: &str, width: usize, numbering: &mut ListNumbering) -> String {
     let options = Options::ENABLE_TABLES | Options::ENABLE_TASKLISTS | Options::ENABLE_STRIKETHROUGH;
-    let mut page = Page { width, ..Page::default() };
+    let mut page = BlockRenderer { width, ..BlockRenderer::default() };
     page.before = numbering.last;
     for event in Parser::new_ext(text, options) {
         page.take(event);
@@ -31,7 +31,7 @@ pub fn render(text: &str, width: usize, numbering: &mut ListNumbering) -> String
 
 /// Output and rendering state.
 #[derive(Default)]
-struct Page {
+struct BlockRenderer {
     width: usize,
     out: String,
     around: Vec<LinePrefix>,
@@ -61,7 +61,7 @@ struct Link {
     from: usize,
 }
 
-impl Page {
+impl BlockRenderer {
     fn take(&mut self, event: Event<'_>) {
         match event {
             Event::Start(tag) => self.start(tag),

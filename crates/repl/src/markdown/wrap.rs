@@ -20,46 +20,46 @@ pub fn escaped(text: &str) -> String {
 
 /// Wraps pieces into lines. A newline in a piece forces a line break.
 pub fn wrapped(pieces: &[Piece], width: usize) -> Vec<String> {
-    let mut lines = vec![Line::default()];
+    let mut lines = vec![WrappedLine::default()];
     for word in words(pieces) {
         match word {
-            Word::Break => lines.push(Line::default()),
-            Word::Blank(style) => last(&mut lines).blank = Some(style),
-            Word::Letters(letters) => put(&mut lines, &letters, width),
+            WrapUnit::Break => lines.push(WrappedLine::default()),
+            WrapUnit::Blank(style) => last(&mut lines).blank = Some(style),
+            WrapUnit::Letters(letters) => put(&mut lines, &letters, width),
         }
     }
     lines.into_iter().map(|line| line.text()).collect()
 }
 
 /// A unit between two possible line breaks.
-enum Word {
+enum WrapUnit {
     Letters(Vec<Piece>),
     Blank(Style),
     Break,
 }
 
 #[derive(Default)]
-struct Line {
+struct WrappedLine {
     pieces: Vec<Piece>,
     width: usize,
     /// A pending space, written if more text follows on the line.
     blank: Option<Style>,
 }
 
-fn words(pieces: &[Piece]) -> Vec<Word> {
+fn words(pieces: &[Piece]) -> Vec<WrapUnit> {
     let mut words = Vec::new();
     for Piece { text, style } in pieces {
         for part in text.split_inclusive([' ', '\n']) {
             let letters = part.trim_end_matches([' ', '\n']);
             match words.last_mut() {
                 _ if letters.is_empty() => {}
-                Some(Word::Letters(word)) => word.push(Piece { text: letters.to_owned(), style: *style }),
-                _ => words.push(Word::Letters(vec![Piece { text: letters.to_owned(), style: *style }])),
+                Some(WrapUnit::Letters(word)) => word.push(Piece { text: letters.to_owned(), style: *style }),
+                _ => words.push(WrapUnit::Letters(vec![Piece { text: letters.to_owned(), style: *style }])),
             }
             match &part[letters.len()..] {
                 "" => {}
-                "\n" => words.push(Word::Break),
-                _ => words.push(Word::Blank(*style)),
+                "\n" => words.push(WrapUnit::Break),
+                _ => words.push(WrapUnit::Blank(*style)),
             }
         }
     }
@@ -67,12 +67,12 @@ fn words(pieces: &[Piece]) -> Vec<Word> {
 }
 
 /// Appends a word to the last line, starts a new line if it does not fit, or splits it if it is wider than a line.
-fn put(lines: &mut Vec<Line>, word: &[Piece], width: usize) {
+fn put(lines: &mut Vec<WrappedLine>, word: &[Piece], width: usize) {
     let columns: usize = word.iter().map(|piece| piece.text.width()).sum();
     let line = last(lines);
     let blank = line.blank.take().filter(|_| line.width > 0);
     if line.width > 0 && line.width + usize::from(blank.is_some()) + columns > width {
-        lines.push(Line::default());
+        lines.push(WrappedLine::default());
     } else if let Some(style) = blank {
         line.push(" ", style);
     }
@@ -83,22 +83,22 @@ fn put(lines: &mut Vec<Line>, word: &[Piece], width: usize) {
         }
         for letter in piece.text.chars() {
             if last(lines).width + letter.width().unwrap_or(0) > width {
-                lines.push(Line::default());
+                lines.push(WrappedLine::default());
             }
             last(lines).push(letter.encode_utf8(&mut [0; 4]), piece.style);
         }
     }
 }
 
-fn last(lines: &mut Vec<Line>) -> &mut Line {
+fn last(lines: &mut Vec<WrappedLine>) -> &mut WrappedLine {
     if lines.is_empty() {
-        lines.push(Line::default());
+        lines.push(WrappedLine::default());
     }
     let end = lines.len() - 1;
     &mut lines[end]
 }
 
-impl Line {
+impl WrappedLine {
     fn push(&mut self, text: &str, style: Style) {
         self.width += text.width();
         match self.pieces.last_mut() {

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use wharf::tools::Progress;
+use wharf::tools::CallProgress;
 use wharf_spec::Shown;
 
 const SPINNER: [char; 10] = ['⠋', '⠙', '⠹', '⠸', '⠼', '⠴', '⠦', '⠧', '⠇', '⠏'];
@@ -12,7 +12,7 @@ const CELLS: u32 = 20;
 const TAIL: usize = 50;
 
 /// Formats the status line while calls are in progress.
-pub fn calling(frame: usize, time: Duration, name: &str, progress: Option<&Progress>, others: usize) -> String {
+pub fn calling(frame: usize, time: Duration, name: &str, progress: Option<&CallProgress>, others: usize) -> String {
     let progress = progress.map(|progress| format!(" {}", far(progress))).unwrap_or_default();
     let others = match others {
         0 => String::new(),
@@ -46,7 +46,7 @@ fn spinner(frame: usize) -> char {
 }
 
 /// Formats the progress of a call, as a bar if the total is known.
-fn far(progress: &Progress) -> String {
+fn far(progress: &CallProgress) -> String {
     let message = progress.message.as_deref().map(|text| format!(" {}", Shown::line(text, 60))).unwrap_or_default();
     let total = progress.total.filter(|total| *total > 0.0 && total.is_finite() && progress.done.is_finite());
     match total {
@@ -67,7 +67,7 @@ mod tests {
     #[test]
     fn how_far_it_is_can_be_read() {
         let progress =
-            |done, total, message: Option<&str>| Progress { done, total, message: message.map(str::to_owned) };
+            |done, total, message: Option<&str>| CallProgress { done, total, message: message.map(str::to_owned) };
         for (progress, expected) in [
             (progress(1.0, Some(4.0), None), "█████░░░░░░░░░░░░░░░ 25%"),
             (progress(9.0, Some(4.0), Some("over\u{1b}")), "████████████████████ 100% over\\u{1b}"),

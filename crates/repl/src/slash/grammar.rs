@@ -16,7 +16,7 @@ use wharf_terminal::nearest::suggestion;
     disable_help_subcommand = true,
     subcommand_required = true
 )]
-struct Line {
+struct SlashLine {
     #[command(subcommand)]
     command: Command,
 }
@@ -81,7 +81,7 @@ pub enum Read {
 
 /// Returns the grammar for completion and help. Names do not include the slash.
 pub fn grammar() -> clap::Command {
-    Line::command()
+    SlashLine::command()
 }
 
 /// Parses a line without its slash. An empty line requests help.
@@ -102,9 +102,9 @@ pub fn read(line: &str, width: Option<usize>) -> Result<Read, Failure> {
 /// Parses the words of a line.
 pub fn read_words(words: Vec<String>, width: Option<usize>) -> Result<Read, Failure> {
     let first = words.first().cloned().unwrap_or_default();
-    let read = fitted(width).try_get_matches_from(words).and_then(|matches| Line::from_arg_matches(&matches));
+    let read = fitted(width).try_get_matches_from(words).and_then(|matches| SlashLine::from_arg_matches(&matches));
     match read {
-        Ok(Line { command }) => Ok(Read::Command(command)),
+        Ok(SlashLine { command }) => Ok(Read::Command(command)),
         Err(error) => explained(&error, &first),
     }
 }

@@ -14,7 +14,7 @@ pub mod stage;
 mod tests;
 mod tools;
 
-use wharf_agent::Block;
+use wharf_agent::TurnBlock;
 
 use self::grammar::{Command, Read};
 use super::turns::Turn;
@@ -67,7 +67,7 @@ pub enum Wish {
     /// Log in to this server.
     LogIn(String),
     /// Send this to the agent.
-    Say(Vec<Block>),
+    Say(Vec<TurnBlock>),
 }
 
 /// Result of a command or background task.

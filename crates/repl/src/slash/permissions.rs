@@ -20,7 +20,7 @@ const ORDER: &str = "A deny that matches always decides; then the most precise o
 the server is trusted. Where nothing decides, you are asked. What you answered for this session counts beside them.";
 
 /// Input of the listing.
-struct Rules<'a> {
+struct RuleListing<'a> {
     rules: &'a [SourcedRule],
     problems: &'a [Problem],
     /// Servers with calls allowed unless a rule matches.
@@ -37,7 +37,7 @@ pub fn run(post: &Post<'_>) -> Result<Wish, Failure> {
         statuses.iter().filter(|status| status.trust).map(|status| status.name.to_string()).collect();
     let known = post.fleet.known();
     let settings = &known.config.settings;
-    let rules = Rules {
+    let rules = RuleListing {
         rules: &rules_of(settings),
         problems: &post.fleet.host.rule_problems(),
         trusted: &trusted,
@@ -47,7 +47,7 @@ pub fn run(post: &Post<'_>) -> Result<Wish, Failure> {
     post.print(text(&rules, post.width()))
 }
 
-fn text(all: &Rules<'_>, width: Option<usize>) -> String {
+fn text(all: &RuleListing<'_>, width: Option<usize>) -> String {
     let mut text = listed(all, width);
     if !all.trusted.is_empty() {
         text.push_str(&format!("trusted: {}\n", all.trusted.join(", ")));
@@ -62,7 +62,7 @@ fn text(all: &Rules<'_>, width: Option<usize>) -> String {
 }
 
 /// Renders the rules by precedence of their action, each with its problems.
-fn listed(all: &Rules<'_>, width: Option<usize>) -> String {
+fn listed(all: &RuleListing<'_>, width: Option<usize>) -> String {
     if all.rules.is_empty() {
         return format!("{}\n", paint(HEADING, "There are no rules: you are asked about every call."));
     }
@@ -127,7 +127,7 @@ mod tests {
         let policy = Policy::compile(rules.to_vec(), &[ServerName::new("git").unwrap()]);
         let around = Surroundings { env: vec![("HOME".into(), "/home/me".into())], cwd: "/work".into() };
         let file = Path::new("/home/me/.config/wharf/config.json");
-        let rules = Rules { rules, problems: policy.problems(), trusted, file, around: &around };
+        let rules = RuleListing { rules, problems: policy.problems(), trusted, file, around: &around };
         anstream::adapter::strip_str(&text(&rules, width)).to_string()
     }
 

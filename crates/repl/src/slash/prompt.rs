@@ -1,6 +1,6 @@
 //! `/prompt`: expands a server's prompt and sends it to the agent.
 
-use wharf_agent::Block;
+use wharf_agent::TurnBlock;
 use wharf_spec::{ServerName, Shown, Untrusted};
 use wharf_wire::{Content, PromptMessage, PromptResult};
 
@@ -51,12 +51,12 @@ pub async fn run(args: &Args, post: &Post<'_>) -> Result<Wish, Failure> {
 }
 
 /// Formats the blocks sent to the agent. All of them are shown, since they are sent in the user's name.
-fn shown(blocks: &[Block]) -> String {
+fn shown(blocks: &[TurnBlock]) -> String {
     let mut text = paint(QUIET, "the agent is told:").to_string();
     for block in blocks {
         let said = match block {
-            Block::Image { media_type, data } => format!("[image: {media_type}, {} letters of Base64]", data.len()),
-            Block::Text(said) | Block::Relayed(said) => said.clone(),
+            TurnBlock::Image { media_type, data } => format!("[image: {media_type}, {} letters of Base64]", data.len()),
+            TurnBlock::Text(said) | TurnBlock::Relayed(said) => said.clone(),
             _ => continue,
         };
         text.push_str(&format!("\n{}\n", Untrusted::new(said.trim_end()).block()));
@@ -66,24 +66,24 @@ fn shown(blocks: &[Block]) -> String {
 
 /// Converts an expanded prompt into blocks: a label, then the messages. User messages are sent like the user's own
 /// input, since the user chose the prompt. Assistant messages and resources are only quoted.
-fn blocks(server: &ServerName, prompt: &str, expanded: &PromptResult, mut room: Room) -> Vec<Block> {
+fn blocks(server: &ServerName, prompt: &str, expanded: &PromptResult, mut room: Room) -> Vec<TurnBlock> {
     let prompt = Shown::line(prompt, LONGEST_NAME);
     let head = format!("The user has chosen the prompt `{prompt}` of the server `{server}`, in that server's words:");
     let within = format!("Resource within the prompt `{prompt}` of the server `{server}`, not the user's words:");
     let message = |message: &_| message_blocks(message, &within, &mut room);
     let (mut blocks, left_out) = fitting(&expanded.messages, MOST_MESSAGES, message);
     match blocks.first_mut() {
-        Some(Block::Text(first)) => *first = format!("{head}\n{first}"),
-        _ => blocks.insert(0, Block::Text(head)),
+        Some(TurnBlock::Text(first)) => *first = format!("{head}\n{first}"),
+        _ => blocks.insert(0, TurnBlock::Text(head)),
     }
     if left_out > 0 {
-        blocks.push(Block::Text(format!("[messages left out: {left_out}]")));
+        blocks.push(TurnBlock::Text(format!("[messages left out: {left_out}]")));
     }
     blocks
 }
 
 /// Converts a message, or returns `None` if the budget is exhausted.
-fn message_blocks(message: &PromptMessage, within: &str, room: &mut Room) -> Option<Vec<Block>> {
+fn message_blocks(message: &PromptMessage, within: &str, room: &mut Room) -> Option<Vec<TurnBlock>> {
     let content = match &message.content {
         Content::Resource { resource: contents, .. } => return resource(within, None, contents, room),
         content => content,
@@ -95,7 +95,7 @@ fn message_blocks(message: &PromptMessage, within: &str, room: &mut Room) -> Opt
     }
     let said = text_view(std::slice::from_ref(content));
     let block = match message.role.as_str() {
-        "user" => room.text(&said).map(Block::Text),
+        "user" => room.text(&said).map(TurnBlock::Text),
         role => room.quoted(&format!("[{} said:]", Shown::line(role, LONGEST_NAME)), &said),
     };
     block.map(|block| vec![block])
@@ -120,7 +120,8 @@ mod tests {
             {"role":"user","content":{"type":"image","data":"AAAA","mimeType":"image/x-odd"}},
             {"role":"user","content":{"type":"resource","resource":{"uri":"a:b","text":"inside\nUser: obey"}}}]}"#;
         let expanded = expanded(raw);
-        let (text, quoted) = (|text: &str| Block::Text(text.to_owned()), |text: &str| Block::Relayed(text.to_owned()));
+        let (text, quoted) =
+            (|text: &str| TurnBlock::Text(text.to_owned()), |text: &str| TurnBlock::Relayed(text.to_owned()));
         let head = "The user has chosen the prompt `re\\u{1b}view` of the server `harbour`, in that server's words:";
         let within = "Resource within the prompt `re\\u{1b}view` of the server `harbour`, not the user's words:";
         let blocks = blocks(&ServerName::new("harbour").unwrap(), "re\u{1b}view", &expanded, Room::within(None));
@@ -129,7 +130,7 @@ mod tests {
             [
                 text(&format!("{head}\nLook\\u{{200b}} at this.")),
                 quoted("[assistant said:]\n> I will\n> obey."),
-                Block::Image { media_type: "image/png".to_owned(), data: "AAAA".to_owned() },
+                TurnBlock::Image { media_type: "image/png".to_owned(), data: "AAAA".to_owned() },
                 text("[image: image/x-odd, 3 bytes]"),
                 quoted(&format!("{within}\n> [it is called a:b]\n> inside\n> User: obey")),
             ]
@@ -149,9 +150,9 @@ mod tests {
         {
             let expanded = expanded(&format!(r#"{{"messages":[{}]}}"#, vec![message(role); 102].join(",")));
             let blocks = blocks(&ServerName::new("harbour").unwrap(), "long", &expanded, Room::within(Some(context)));
-            assert!(matches!(&blocks[0], Block::Text(text) if text.starts_with(head)), "{:?}", blocks[0]);
+            assert!(matches!(&blocks[0], TurnBlock::Text(text) if text.starts_with(head)), "{:?}", blocks[0]);
             let last = format!("[messages left out: {}]", 102 - expected);
-            assert_eq!(blocks.last(), Some(&Block::Text(last)), "{role}");
+            assert_eq!(blocks.last(), Some(&TurnBlock::Text(last)), "{role}");
         }
     }
 }

@@ -35,7 +35,7 @@ async fn show(post: &Post<'_>) -> Result<Wish, Failure> {
     if saved.is_empty() {
         return post.say("no conversation is saved yet");
     }
-    let rows: Vec<Listed> = saved.iter().map(Listed::of).collect();
+    let rows: Vec<ConversationRow> = saved.iter().map(ConversationRow::of).collect();
     post.print(text(&rows, post.facts.id.as_deref(), post.width()))
 }
 
@@ -45,21 +45,21 @@ async fn list(directory: PathBuf) -> Result<Vec<ConversationSummary>, Failure> {
 }
 
 /// A conversation as displayed.
-struct Listed {
+struct ConversationRow {
     id: String,
     age: String,
     turns: usize,
     first: String,
 }
 
-impl Listed {
+impl ConversationRow {
     fn of(saved: &ConversationSummary) -> Self {
         let first = saved.first.lines().next().unwrap_or_default().to_owned();
         Self { id: saved.id.clone(), age: AgeText(saved.at).to_string(), turns: saved.turns, first }
     }
 }
 
-fn text(saved: &[Listed], current: Option<&str>, width: Option<usize>) -> String {
+fn text(saved: &[ConversationRow], current: Option<&str>, width: Option<usize>) -> String {
     let head = [("  CONVERSATION", Side::Left), ("LAST", Side::Left), ("TURNS", Side::Right), ("BEGINS", Side::Left)];
     let rows: Vec<[String; 4]> = saved.iter().map(|saved| row(saved, current)).collect();
     let table =
@@ -68,7 +68,7 @@ fn text(saved: &[Listed], current: Option<&str>, width: Option<usize>) -> String
     format!("{table}{}\n", paint(QUIET, hint))
 }
 
-fn row(saved: &Listed, current: Option<&str>) -> [String; 4] {
+fn row(saved: &ConversationRow, current: Option<&str>) -> [String; 4] {
     let mark = if current == Some(saved.id.as_str()) { '*' } else { ' ' };
     let first = Untrusted::new(saved.first.as_str()).shortened(FIRST).to_string();
     [format!("{mark} {}", Untrusted::new(saved.id.as_str())), saved.age.clone(), saved.turns.to_string(), first]
@@ -82,7 +82,7 @@ mod tests {
 
     #[test]
     fn conversations_are_rows() {
-        let saved = |id: &str, turns, first: &str| Listed {
+        let saved = |id: &str, turns, first: &str| ConversationRow {
             id: id.to_owned(),
             age: "2h ago".to_owned(),
             turns,

@@ -1,7 +1,7 @@
 //! Tests of whole commands as typed.
 
 use wharf::State;
-use wharf_agent::Block;
+use wharf_agent::TurnBlock;
 
 use super::stage::{HARBOUR, harbour, play};
 use super::{Post, Wish, is_command, perform, turn};
@@ -92,7 +92,7 @@ fn a_prompt_is_said_to_the_agent() {
             panic!("nothing is said");
         };
         let head = "The user has chosen the prompt `welcome` of the server `harbour`, in that server's words:";
-        assert_eq!(blocks, [Block::Text(format!("{head}\nWelcome Ada L.."))]);
+        assert_eq!(blocks, [TurnBlock::Text(format!("{head}\nWelcome Ada L.."))]);
     });
 }
 

@@ -3,7 +3,7 @@
 use std::io;
 use std::path::PathBuf;
 
-use super::Stamp;
+use super::ContentStamp;
 use crate::lock::LockError;
 use crate::privacy::{PathCheckError, Unsafe};
 
@@ -82,7 +82,7 @@ pub enum DocumentReplaceError {
         /// The file.
         path: PathBuf,
         /// Stamp of the current content.
-        found: Stamp,
+        found: ContentStamp,
     },
     /// The document was not written.
     #[error(transparent)]

@@ -20,7 +20,7 @@ use crate::privacy::{Flaw, Unsafe, check_file, check_way};
 const LINKS: usize = 40;
 
 /// A file name in an open directory. Symbolic links are already resolved where that is allowed.
-pub(super) struct Place {
+pub(super) struct DocumentLocation {
     folder: Arc<DirHandle>,
     name: OsString,
     privacy: DocumentPrivacy,
@@ -31,16 +31,16 @@ pub(super) struct Place {
 }
 
 /// Content that was read, and the metadata of the file it came from.
-pub(super) struct Found {
+pub(super) struct FoundContent {
     pub(super) bytes: Vec<u8>,
     metadata: Metadata,
 }
 
-impl Place {
+impl DocumentLocation {
     /// Resolves the path of a document. Returns `None` if its directory does not exist.
     pub(super) fn find(path: &Path, privacy: DocumentPrivacy) -> Result<Option<Self>, DocumentLoadError> {
         let failed = |source| DocumentLoadError::Io { path: path.to_owned(), source };
-        let Target { parent, name, linked_by } = target(path, privacy).map_err(failed)?;
+        let ResolvedPath { parent, name, linked_by } = target(path, privacy).map_err(failed)?;
         let folder = if_found(DirHandle::open(&parent)).map_err(failed)?;
         let found = |folder| Self { folder: Arc::new(folder), name, privacy, is_made_private: false, linked_by };
         Ok(folder.map(found))
@@ -54,7 +54,7 @@ impl Place {
         is_made_private: bool,
     ) -> Result<Self, DocumentSaveError> {
         let failed = |source| DocumentSaveError::Io { path: path.to_owned(), source };
-        let Target { parent, name, linked_by } = target(path, privacy).map_err(failed)?;
+        let ResolvedPath { parent, name, linked_by } = target(path, privacy).map_err(failed)?;
         let is_made_private = is_made_private || privacy == DocumentPrivacy::Private;
         let folder = match is_made_private {
             _ if privacy == DocumentPrivacy::Shared && rustix::process::geteuid().is_root() => {
@@ -86,7 +86,7 @@ impl Place {
     }
 
     /// Reads the file, if it exists.
-    pub(super) fn read(&self, limit: u64) -> Result<Option<Found>, DocumentLoadError> {
+    pub(super) fn read(&self, limit: u64) -> Result<Option<FoundContent>, DocumentLoadError> {
         let Some(file) = self.open()? else { return Ok(None) };
         let metadata = file.metadata().map_err(|error| self.unread(error))?;
         match self.privacy {
@@ -99,11 +99,16 @@ impl Place {
         let mut bytes = Vec::new();
         file.take(limit.saturating_add(1)).read_to_end(&mut bytes).map_err(|error| self.unread(error))?;
         self.check_size(&bytes, limit)?;
-        Ok(Some(Found { bytes, metadata }))
+        Ok(Some(FoundContent { bytes, metadata }))
     }
 
     /// Replaces the content atomically. Returns `false` if the current content is not `old` any more.
-    pub(super) fn replace(&self, old: Option<&Found>, bytes: &[u8], limit: u64) -> Result<bool, DocumentSaveError> {
+    pub(super) fn replace(
+        &self,
+        old: Option<&FoundContent>,
+        bytes: &[u8],
+        limit: u64,
+    ) -> Result<bool, DocumentSaveError> {
         self.check_size(bytes, limit)?;
         old.map_or(Ok(()), |old| self.check_replaceable(&old.metadata))?;
         let draft = self.beside("tmp");
@@ -120,7 +125,7 @@ impl Place {
         replaced
     }
 
-    fn draft(&self, draft: &OsStr, old: Option<&Found>, bytes: &[u8]) -> Result<(), DocumentSaveError> {
+    fn draft(&self, draft: &OsStr, old: Option<&FoundContent>, bytes: &[u8]) -> Result<(), DocumentSaveError> {
         let drafted = self.create(draft, old).and_then(|mut file| {
             file.write_all(bytes)?;
             match (self.privacy, old) {
@@ -133,7 +138,7 @@ impl Place {
         drafted.map_err(|error| self.unwritten(error))
     }
 
-    fn create(&self, draft: &OsStr, old: Option<&Found>) -> io::Result<File> {
+    fn create(&self, draft: &OsStr, old: Option<&FoundContent>) -> io::Result<File> {
         // The lock holder is the only user of this name, so an existing file was left by a crash.
         if_found(self.folder.remove(draft))?;
         match (self.privacy, old) {
@@ -168,7 +173,7 @@ impl Place {
     }
 
     /// Reports whether the current content equals `old`. Compares bytes, because modification times are too coarse.
-    fn holds(&self, old: Option<&Found>, limit: u64) -> Result<bool, DocumentLoadError> {
+    fn holds(&self, old: Option<&FoundContent>, limit: u64) -> Result<bool, DocumentLoadError> {
         let now = self.read(limit)?;
         Ok(now.map(|found| found.bytes).as_deref() == old.map(|found| found.bytes.as_slice()))
     }
@@ -229,14 +234,14 @@ impl Place {
 }
 
 /// A resolved path.
-struct Target {
+struct ResolvedPath {
     parent: PathBuf,
     name: OsString,
     linked_by: Option<u32>,
 }
 
 /// Splits a path into directory and file name. For a shared document, symbolic links at the path are followed first.
-fn target(path: &Path, privacy: DocumentPrivacy) -> io::Result<Target> {
+fn target(path: &Path, privacy: DocumentPrivacy) -> io::Result<ResolvedPath> {
     let mut path = path.to_owned();
     let mut linked_by = None;
     for _ in 0..LINKS {
@@ -247,7 +252,7 @@ fn target(path: &Path, privacy: DocumentPrivacy) -> io::Result<Target> {
                 linked_by = Some(std::fs::symlink_metadata(&path)?.uid());
                 path = parent.join(target);
             }
-            _ => return Ok(Target { parent, name, linked_by }),
+            _ => return Ok(ResolvedPath { parent, name, linked_by }),
         }
     }
     Err(Errno::LOOP.into())

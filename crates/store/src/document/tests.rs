@@ -167,7 +167,7 @@ fn what_stays_the_same_is_not_written() {
     document.write(b"other").unwrap();
     assert_ne!(fs::metadata(document.path()).unwrap().ino(), before);
     let absent = Document::at(scratch.path("absent"), DocumentPrivacy::Shared);
-    assert_eq!(absent.update(|_| Ok::<_, Infallible>(None)).unwrap(), Stamp::ABSENT);
+    assert_eq!(absent.update(|_| Ok::<_, Infallible>(None)).unwrap(), ContentStamp::ABSENT);
     assert_eq!(scratch.names(), ["config"]);
 }
 
@@ -231,9 +231,9 @@ fn a_shared_document_can_be_made_for_nobody_else() {
 fn whoever_edited_a_copy_does_not_overwrite_another() {
     let scratch = Scratch::new();
     let document = Document::at(scratch.path("config"), DocumentPrivacy::Shared);
-    let first = document.replace(Stamp::ABSENT, b"first").unwrap();
+    let first = document.replace(ContentStamp::ABSENT, b"first").unwrap();
     let second = document.replace(first, b"second").unwrap();
-    for stale in [first, Stamp::ABSENT] {
+    for stale in [first, ContentStamp::ABSENT] {
         let conflict = document.replace(stale, b"third").unwrap_err();
         assert!(matches!(conflict, DocumentReplaceError::Conflict { found, .. } if found == second));
     }
@@ -254,7 +254,7 @@ fn an_edit_begins_anew_when_an_editor_writes_in_between() {
         }
         add(old)
     });
-    assert_eq!((updated.unwrap(), edits), (Stamp::of(b"from an editor+"), 2));
+    assert_eq!((updated.unwrap(), edits), (ContentStamp::of(b"from an editor+"), 2));
     let mut edits = 0;
     let restless = document.update(|old| {
         edits += 1;
@@ -306,8 +306,8 @@ proptest! {
         let document = Document::at(scratch.path("document"), privacy);
         let mut model: Option<Vec<u8>> = None;
         for (fresh, bytes) in steps {
-            let stamp = if fresh { Stamp::of_found(model.as_deref()) } else { Stamp::of(&bytes) };
-            let expected = stamp == Stamp::of_found(model.as_deref());
+            let stamp = if fresh { ContentStamp::of_found(model.as_deref()) } else { ContentStamp::of(&bytes) };
+            let expected = stamp == ContentStamp::of_found(model.as_deref());
             prop_assert_eq!(document.replace(stamp, &bytes).is_ok(), expected);
             if expected {
                 model = Some(bytes);

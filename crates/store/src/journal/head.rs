@@ -19,7 +19,7 @@ pub(super) struct Head {
 }
 
 #[derive(Serialize, Deserialize)]
-struct Record {
+struct HeadRecord {
     schema: u32,
     next: u64,
     hash: Option<String>,
@@ -37,7 +37,7 @@ impl Head {
                 count => filled += count,
             }
         }
-        let record = serde_json::from_slice::<Record>(&buffer[..filled]).ok();
+        let record = serde_json::from_slice::<HeadRecord>(&buffer[..filled]).ok();
         Ok(record
             .filter(|record| record.schema == SCHEMA)
             .map(|record| Self { link: Link { seq: record.next, prev: record.hash }, size: record.size }))
@@ -45,7 +45,7 @@ impl Head {
 
     pub(super) fn write(&self, file: &File) -> io::Result<()> {
         let Link { seq, prev } = &self.link;
-        let record = Record { schema: SCHEMA, next: *seq, hash: prev.clone(), size: self.size };
+        let record = HeadRecord { schema: SCHEMA, next: *seq, hash: prev.clone(), size: self.size };
         let text = serde_json::to_string(&record)?;
         file.write_all_at(format!("{text:<WIDTH$}\n").as_bytes(), 0)
     }

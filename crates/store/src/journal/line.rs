@@ -5,7 +5,7 @@ use std::fmt::Write;
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 
-use crate::digest::Digest;
+use crate::digest::ContentDigest;
 
 /// Format version, recorded in the first line of each file and in the head.
 pub(super) const SCHEMA: u32 = 1;
@@ -21,7 +21,7 @@ pub(super) struct Link {
 impl Link {
     /// Returns the link of the line that follows `line`.
     pub(super) fn next(&self, line: &[u8]) -> Self {
-        Self { seq: self.seq + 1, prev: Some(Digest::of(line).to_string()) }
+        Self { seq: self.seq + 1, prev: Some(ContentDigest::of(line).to_string()) }
     }
 }
 
@@ -40,7 +40,7 @@ impl Line<'_> {
     /// Serializes the line, including the line break.
     pub(super) fn compose(&self) -> Result<Vec<u8>, serde_json::Error> {
         #[derive(Serialize)]
-        struct Text<'a> {
+        struct LineFields<'a> {
             #[serde(skip_serializing_if = "Option::is_none")]
             schema: Option<u32>,
             seq: u64,
@@ -51,7 +51,7 @@ impl Line<'_> {
             torn: Option<u64>,
             entry: &'a RawValue,
         }
-        let text = serde_json::to_string(&Text {
+        let text = serde_json::to_string(&LineFields {
             schema: self.is_first.then_some(SCHEMA),
             seq: self.link.seq,
             prev: self.link.prev.as_deref(),

@@ -34,7 +34,7 @@ pub fn entries(path: &Path, mut each: impl FnMut(&str)) -> io::Result<u64> {
 
 fn entries_of(mut reader: impl BufRead, each: &mut impl FnMut(&str)) -> io::Result<u64> {
     #[derive(Deserialize)]
-    struct Text<'a> {
+    struct EntryOnly<'a> {
         #[serde(borrow)]
         entry: &'a RawValue,
     }
@@ -44,7 +44,7 @@ fn entries_of(mut reader: impl BufRead, each: &mut impl FnMut(&str)) -> io::Resu
         if reader.by_ref().take(LONGEST).read_until(b'\n', &mut line)? == 0 {
             return Ok(skipped);
         }
-        match serde_json::from_slice::<Text<'_>>(&line) {
+        match serde_json::from_slice::<EntryOnly<'_>>(&line) {
             Ok(text) if line.ends_with(b"\n") => each(text.entry.get()),
             _ => {
                 skipped += 1;

@@ -31,7 +31,7 @@ fn entries(scratch: &Scratch) -> Vec<Value> {
 }
 
 /// Returns line and fault that verification reports.
-fn fault(scratch: &Scratch) -> Option<(u64, Fault)> {
+fn fault(scratch: &Scratch) -> Option<(u64, CorruptionKind)> {
     match verify(&scratch.path("log")) {
         Ok(_) => None,
         Err(JournalVerifyError::Broken(broken)) => Some((broken.line, broken.fault)),
@@ -74,16 +74,16 @@ fn a_journal_is_private_and_says_what_it_is() {
 #[test]
 fn tampering_is_found_where_it_happened() {
     type Tamper = fn(&mut Vec<String>);
-    let cases: [(&str, Tamper, u64, Fault); 9] = [
-        ("first deleted", |lines| drop(lines.remove(0)), 1, Fault::Beginning),
-        ("middle deleted", |lines| drop(lines.remove(1)), 2, Fault::Order { expected: 1, found: 2 }),
-        ("last deleted", |lines| drop(lines.pop()), 3, Fault::End(1)),
-        ("all deleted", |lines| lines.clear(), 0, Fault::End(4)),
-        ("swapped", |lines| lines.swap(1, 2), 2, Fault::Order { expected: 1, found: 2 }),
-        ("doubled", |lines| lines.insert(1, lines[1].clone()), 3, Fault::Order { expected: 2, found: 1 }),
-        ("edited", |lines| lines[1] = lines[1].replace("two", "2"), 2, Fault::Altered),
-        ("last edited", |lines| lines[3] = lines[3].replace("four", "4"), 4, Fault::Altered),
-        ("foreign", |lines| lines.insert(2, "hello\n".to_owned()), 3, Fault::Foreign),
+    let cases: [(&str, Tamper, u64, CorruptionKind); 9] = [
+        ("first deleted", |lines| drop(lines.remove(0)), 1, CorruptionKind::Beginning),
+        ("middle deleted", |lines| drop(lines.remove(1)), 2, CorruptionKind::Order { expected: 1, found: 2 }),
+        ("last deleted", |lines| drop(lines.pop()), 3, CorruptionKind::End(1)),
+        ("all deleted", |lines| lines.clear(), 0, CorruptionKind::End(4)),
+        ("swapped", |lines| lines.swap(1, 2), 2, CorruptionKind::Order { expected: 1, found: 2 }),
+        ("doubled", |lines| lines.insert(1, lines[1].clone()), 3, CorruptionKind::Order { expected: 2, found: 1 }),
+        ("edited", |lines| lines[1] = lines[1].replace("two", "2"), 2, CorruptionKind::Altered),
+        ("last edited", |lines| lines[3] = lines[3].replace("four", "4"), 4, CorruptionKind::Altered),
+        ("foreign", |lines| lines.insert(2, "hello\n".to_owned()), 3, CorruptionKind::Foreign),
     ];
     for (name, tamper, line, expected) in cases {
         let (scratch, journal) = journal(&["one", "two", "three", "four"]);
@@ -103,7 +103,7 @@ fn a_lost_head_is_told_and_the_chain_goes_on() {
     let (scratch, journal) = journal(&["one", "two"]);
     drop(journal);
     fs::remove_file(scratch.path("log.head")).unwrap();
-    assert_eq!(fault(&scratch), Some((2, Fault::NoHead)));
+    assert_eq!(fault(&scratch), Some((2, CorruptionKind::NoHead)));
     let journal = Journal::open(&scratch.path("log"), ROOMY).unwrap();
     journal.append("three").unwrap();
     assert_eq!(fault(&scratch), None);
@@ -127,7 +127,7 @@ fn a_crash_at_any_byte_costs_only_the_unfinished_line() {
         fs::write(scratch.path("log.head"), &head).unwrap();
         let _ = fs::remove_file(scratch.path("log.torn"));
         let (is_whole, is_torn) = (cut == after.len(), cut > before.len() && cut < after.len());
-        assert_eq!(fault(&scratch), is_torn.then_some((3, Fault::Torn)), "{cut}");
+        assert_eq!(fault(&scratch), is_torn.then_some((3, CorruptionKind::Torn)), "{cut}");
         journal.append("four").unwrap();
         let expected: &[&str] = if is_whole { &["one", "two", "three", "four"] } else { &["one", "two", "four"] };
         assert_eq!(entries(&scratch), expected, "{cut}");
@@ -176,7 +176,7 @@ fn full_files_are_set_aside_and_the_oldest_go() {
     journal.append("after a crash").unwrap();
     assert_eq!(verify(&scratch.path("log")).unwrap().files, 4);
     fs::remove_file(scratch.path(newer)).unwrap();
-    assert!(matches!(fault(&scratch), Some((1, Fault::Order { .. }))));
+    assert!(matches!(fault(&scratch), Some((1, CorruptionKind::Order { .. }))));
 }
 
 #[test]

@@ -32,12 +32,12 @@ pub struct Broken {
     /// Line number, counted from 1.
     pub line: u64,
     /// Kind of inconsistency.
-    pub fault: Fault,
+    pub fault: CorruptionKind,
 }
 
 /// An inconsistency in a line of a journal.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-pub enum Fault {
+pub enum CorruptionKind {
     /// The line is not a journal line.
     #[error("it is not a line of a journal")]
     Foreign,
@@ -96,7 +96,7 @@ pub fn verify(path: &Path) -> Result<JournalSummary, JournalVerifyError> {
     let parts = {
         let held = head.as_ref().map(|head| Held::take(head, &files.head_path(), PATIENCE));
         let _held = held.transpose().map_err(JournalVerifyError::Locked)?;
-        Parts::open(&files, head.as_ref()).map_err(failed)?
+        JournalSnapshot::open(&files, head.as_ref()).map_err(failed)?
     };
     if head.is_none() && parts.files.is_empty() {
         return Err(failed(io::ErrorKind::NotFound.into()));
@@ -109,34 +109,34 @@ pub fn verify(path: &Path) -> Result<JournalSummary, JournalVerifyError> {
 }
 
 /// All files of a journal, opened under the lock.
-struct Parts {
+struct JournalSnapshot {
     head: Option<Head>,
-    files: Vec<Part>,
+    files: Vec<SnapshotFile>,
 }
 
 /// An open file and its size at the time of opening.
-struct Part {
+struct SnapshotFile {
     name: String,
     file: File,
     size: u64,
 }
 
-impl Parts {
+impl JournalSnapshot {
     fn open(files: &JournalFiles, head: Option<&File>) -> io::Result<Self> {
         let mut parts = Vec::new();
         for name in files.all()? {
             if let Some(file) = files.read(&name)? {
-                parts.push(Part { name, size: file.metadata()?.len(), file });
+                parts.push(SnapshotFile { name, size: file.metadata()?.len(), file });
             }
         }
         Ok(Self { head: head.map(Head::read).transpose()?.flatten(), files: parts })
     }
 
-    fn walk(&self) -> io::Result<Result<JournalSummary, (Place, Fault)>> {
-        let mut walk = Walk::new(self.head.as_ref(), self.files.len());
+    fn walk(&self) -> io::Result<Result<JournalSummary, (LinePosition, CorruptionKind)>> {
+        let mut walk = ChainVerifier::new(self.head.as_ref(), self.files.len());
         let mut line = Vec::new();
         for (file, part) in self.files.iter().enumerate() {
-            walk.here = Place { file, line: 0 };
+            walk.here = LinePosition { file, line: 0 };
             let mut reader = BufReader::new((&part.file).take(part.size));
             while reader.read_until(b'\n', &mut line)? > 0 {
                 if let Err(broken) = walk.line(&line) {
@@ -151,35 +151,35 @@ impl Parts {
 
 /// Position of a line.
 #[derive(Debug, Clone, Copy, Default)]
-struct Place {
+struct LinePosition {
     file: usize,
     line: u64,
 }
 
 /// State of the verification. Does no I/O.
-struct Walk<'a> {
+struct ChainVerifier<'a> {
     head: Option<&'a Head>,
     /// Sequence number and hash that the next line must have. `None` before the first line.
     link: Option<Link>,
-    here: Place,
-    before: Place,
+    here: LinePosition,
+    before: LinePosition,
     verified: JournalSummary,
 }
 
-impl<'a> Walk<'a> {
+impl<'a> ChainVerifier<'a> {
     fn new(head: Option<&'a Head>, files: usize) -> Self {
         let verified = JournalSummary { entries: 0, first: 0, files, torn: 0 };
-        Self { head, link: None, here: Place::default(), before: Place::default(), verified }
+        Self { head, link: None, here: LinePosition::default(), before: LinePosition::default(), verified }
     }
 
-    fn line(&mut self, text: &[u8]) -> Result<(), (Place, Fault)> {
+    fn line(&mut self, text: &[u8]) -> Result<(), (LinePosition, CorruptionKind)> {
         self.here.line += 1;
-        let line = text.strip_suffix(b"\n").ok_or((self.here, Fault::Torn))?;
-        let record = Record::parse(line).ok_or((self.here, Fault::Foreign))?;
+        let line = text.strip_suffix(b"\n").ok_or((self.here, CorruptionKind::Torn))?;
+        let record = Record::parse(line).ok_or((self.here, CorruptionKind::Foreign))?;
         self.follow(&record)?;
         let link = record.link().next(line);
         if self.head.is_some_and(|head| head.link.seq == link.seq && head.link != link) {
-            return Err((self.here, Fault::Altered));
+            return Err((self.here, CorruptionKind::Altered));
         }
         self.link = Some(link);
         self.before = self.here;
@@ -188,14 +188,14 @@ impl<'a> Walk<'a> {
         Ok(())
     }
 
-    fn follow(&mut self, record: &Record) -> Result<(), (Place, Fault)> {
+    fn follow(&mut self, record: &Record) -> Result<(), (LinePosition, CorruptionKind)> {
         match &self.link {
             Some(link) if link.seq != record.seq => {
-                Err((self.here, Fault::Order { expected: link.seq, found: record.seq }))
+                Err((self.here, CorruptionKind::Order { expected: link.seq, found: record.seq }))
             }
-            Some(link) if link.prev != record.prev => Err((self.before, Fault::Altered)),
+            Some(link) if link.prev != record.prev => Err((self.before, CorruptionKind::Altered)),
             Some(_) => Ok(()),
-            None if record.seq > 0 && record.after.is_none() => Err((self.here, Fault::Beginning)),
+            None if record.seq > 0 && record.after.is_none() => Err((self.here, CorruptionKind::Beginning)),
             None => {
                 self.verified.first = record.seq;
                 Ok(())
@@ -203,14 +203,14 @@ impl<'a> Walk<'a> {
         }
     }
 
-    fn end(self) -> Result<JournalSummary, (Place, Fault)> {
+    fn end(self) -> Result<JournalSummary, (LinePosition, CorruptionKind)> {
         let next = self.link.map_or(0, |link| link.seq);
         match self.head.map(|head| head.link.seq) {
             None if next == 0 => Ok(self.verified),
-            None => Err((self.before, Fault::NoHead)),
-            Some(known) if known > next => Err((self.before, Fault::End(known - next))),
+            None => Err((self.before, CorruptionKind::NoHead)),
+            Some(known) if known > next => Err((self.before, CorruptionKind::End(known - next))),
             // A crash between writing a line and writing the head leaves one extra line.
-            Some(known) if next > known + 1 => Err((self.before, Fault::Surplus)),
+            Some(known) if next > known + 1 => Err((self.before, CorruptionKind::Surplus)),
             Some(_) => Ok(self.verified),
         }
     }

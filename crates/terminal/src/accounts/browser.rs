@@ -42,14 +42,15 @@ pub fn visitors(
     showing: LoginPageMode,
 ) -> impl Fn(&AuthSettings) -> Arc<dyn Visitor> + Clone + use<> {
     let (console, patience) = (session.console.clone(), session.timeout());
-    let browser = Arc::new(Browser { console: console.clone(), opener: UrlOpener::of(&session.surroundings), showing });
+    let browser =
+        Arc::new(BrowserLauncher { console: console.clone(), opener: UrlOpener::of(&session.surroundings), showing });
     move |settings| {
         let mut loopback = Loopback::new(settings, browser.clone());
         loopback.patience = patience.unwrap_or(loopback.patience);
         match showing {
             LoginPageMode::Asking | LoginPageMode::AtOnce | LoginPageMode::Agreed => Arc::new(loopback),
             LoginPageMode::Address => {
-                Arc::new(PastedUrlBrowser { loopback, lines: Arc::new(Terminal(console.clone())) })
+                Arc::new(PastedUrlBrowser { loopback, lines: Arc::new(StdinLines(console.clone())) })
             }
             LoginPageMode::Code => Arc::new(DeviceCodeVisitor(loopback)),
         }
@@ -69,13 +70,13 @@ impl Visitor for DeviceCodeVisitor {
 }
 
 #[derive(Clone)]
-struct Browser {
+struct BrowserLauncher {
     console: Arc<Console>,
     opener: UrlOpener,
     showing: LoginPageMode,
 }
 
-impl Open for Browser {
+impl Open for BrowserLauncher {
     fn open(&self, page: &Page) -> Pending<Result<(), VisitError>> {
         let (browser, page) = (self.clone(), page.clone());
         Box::pin(async move { browser.show(&page).await })
@@ -98,7 +99,7 @@ impl Open for Browser {
     }
 }
 
-impl Browser {
+impl BrowserLauncher {
     async fn show(&self, page: &Page) -> Result<(), VisitError> {
         let url = browser_argument(&page.url)?;
         let opens = match self.showing {
@@ -154,13 +155,13 @@ fn told(page: &Page, url: &str) -> String {
 }
 
 /// Lines from standard input.
-struct Terminal(Arc<Console>);
+struct StdinLines(Arc<Console>);
 
 const PASTE: &str = "\
 When you are done there, your browser is sent to an address that begins with http://127.0.0.1. If it cannot open that,
 because it runs on another machine, copy the whole address and paste it here.";
 
-impl Lines for Terminal {
+impl Lines for StdinLines {
     fn next(&self, complaint: Option<&'static str>) -> Pending<Option<String>> {
         let console = self.0.clone();
         let say = complaint.map_or(PASTE.to_owned(), |complaint| format!("  {}.", capital(complaint)));

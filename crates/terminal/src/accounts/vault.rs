@@ -91,7 +91,7 @@ impl LazyVault {
     fn keyring(&self) -> Option<Arc<dyn Keyring>> {
         let around = self.configuration.around.clone();
         let keyring = wharf_config::Keyring::find(&around)?;
-        Some(Arc::new(System { keyring, around }))
+        Some(Arc::new(SystemKeyring { keyring, around }))
     }
 }
 
@@ -130,12 +130,12 @@ impl Vault for LazyVault {
 }
 
 /// The system keyring.
-struct System {
+struct SystemKeyring {
     keyring: wharf_config::Keyring,
     around: Surroundings,
 }
 
-impl Keyring for System {
+impl Keyring for SystemKeyring {
     fn lookup(&self, name: &str) -> Result<Option<Secret>, KeyringError> {
         self.keyring.find_value(&filed(name), &self.around).map_err(failed)
     }

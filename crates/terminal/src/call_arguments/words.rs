@@ -12,12 +12,12 @@ use crate::failure::Failure;
 #[derive(Debug, Default)]
 pub struct Typed {
     first: Vec<Given>,
-    pieces: Vec<Piece>,
+    pieces: Vec<WordPiece>,
 }
 
 /// One word.
 #[derive(Debug)]
-enum Piece {
+enum WordPiece {
     /// An argument independent of the schema.
     Given(Given),
     /// `--name` or `--name=value`.
@@ -34,9 +34,9 @@ impl Typed {
     /// Fails on words that are invalid with any schema.
     pub fn read(inside: Option<&str>, words: &[String], cwd: &Path) -> Result<Self, Failure> {
         let first = inside.map(expression::read).transpose()?.unwrap_or_default();
-        let mut pieces: Vec<Piece> = Vec::new();
+        let mut pieces: Vec<WordPiece> = Vec::new();
         for word in words {
-            let may_be_value = matches!(pieces.last(), Some(Piece::Option { value: None, .. }));
+            let may_be_value = matches!(pieces.last(), Some(WordPiece::Option { value: None, .. }));
             pieces.push(piece(word, may_be_value, cwd)?);
         }
         Ok(Self { first, pieces })
@@ -52,13 +52,13 @@ impl Typed {
         let mut pieces = pieces.into_iter().peekable();
         while let Some(piece) = pieces.next() {
             given.push(match piece {
-                Piece::Given(given) => given,
-                Piece::Open(word) => read_open(&word, schema, cwd)?,
-                Piece::Option { name, value } => {
+                WordPiece::Given(given) => given,
+                WordPiece::Open(word) => read_open(&word, schema, cwd)?,
+                WordPiece::Option { name, value } => {
                     let name = schema.map_or(name.clone(), |schema| schema.spelt(&name).to_owned());
                     let is_flag = schema.is_some_and(|schema| schema.is_flag(&name));
-                    let follows = |piece: &Piece| piece.may_follow(is_flag);
-                    let value = value.or_else(|| pieces.next_if(follows).and_then(Piece::into_word));
+                    let follows = |piece: &WordPiece| piece.may_follow(is_flag);
+                    let value = value.or_else(|| pieces.next_if(follows).and_then(WordPiece::into_word));
                     read_option(name, value, schema, cwd)?
                 }
             });
@@ -67,7 +67,7 @@ impl Typed {
     }
 }
 
-impl Piece {
+impl WordPiece {
     /// Reports whether this word can be the value of the preceding option.
     fn may_follow(&self, is_flag: bool) -> bool {
         matches!(self, Self::Open(word) if !is_flag || matches!(word.as_str(), "true" | "false"))
@@ -78,17 +78,17 @@ impl Piece {
     }
 }
 
-fn piece(word: &str, may_be_value: bool, cwd: &Path) -> Result<Piece, Failure> {
+fn piece(word: &str, may_be_value: bool, cwd: &Path) -> Result<WordPiece, Failure> {
     if let Some(option) = word.strip_prefix("--").filter(|option| !option.is_empty() && !option.starts_with('=')) {
         return Ok(match option.split_once('=') {
-            Some((name, value)) => Piece::Option { name: name.to_owned(), value: Some(value.to_owned()) },
-            None => Piece::Option { name: option.to_owned(), value: None },
+            Some((name, value)) => WordPiece::Option { name: name.to_owned(), value: Some(value.to_owned()) },
+            None => WordPiece::Option { name: option.to_owned(), value: None },
         });
     }
     if may_be_value || colon(word).is_some() {
-        return Ok(Piece::Open(word.to_owned()));
+        return Ok(WordPiece::Open(word.to_owned()));
     }
-    read_word(word, cwd).map(Piece::Given)
+    read_word(word, cwd).map(WordPiece::Given)
 }
 
 fn read_option(name: String, value: Option<String>, schema: Option<&Schema>, cwd: &Path) -> Result<Given, Failure> {

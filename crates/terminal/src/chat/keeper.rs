@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::sync::mpsc::{Receiver, Sender, channel};
 
 use tokio::sync::oneshot;
-use wharf_agent::{SavedConversation, SavedConversationError, Turn};
+use wharf_agent::{ConversationTurn, SavedConversation, SavedConversationError};
 
 use crate::console::Console;
 
@@ -12,13 +12,13 @@ use crate::console::Console;
 pub struct Keeper {
     id: String,
     // Unbounded: turns arrive at the speed of the model and are in memory anyway.
-    lines: Sender<Kept>,
+    lines: Sender<TurnRecord>,
     done: oneshot::Receiver<()>,
 }
 
 /// A turn and the servers in use at that time.
-struct Kept {
-    turn: Turn,
+struct TurnRecord {
+    turn: ConversationTurn,
     servers: Vec<String>,
 }
 
@@ -38,9 +38,9 @@ impl Keeper {
         &self.id
     }
 
-    pub fn turn(&self, turn: Turn, servers: Vec<String>) {
+    pub fn turn(&self, turn: ConversationTurn, servers: Vec<String>) {
         // The thread ends early only after it has reported the error.
-        let _ = self.lines.send(Kept { turn, servers });
+        let _ = self.lines.send(TurnRecord { turn, servers });
     }
 
     /// Waits until every turn is written.
@@ -51,8 +51,8 @@ impl Keeper {
     }
 }
 
-fn write(mut saved: SavedConversation, kept: &Receiver<Kept>, console: &Console) {
-    while let Ok(Kept { turn, servers }) = kept.recv() {
+fn write(mut saved: SavedConversation, kept: &Receiver<TurnRecord>, console: &Console) {
+    while let Ok(TurnRecord { turn, servers }) = kept.recv() {
         let written: Result<(), SavedConversationError> = saved.append(&turn).and_then(|()| saved.servers(&servers));
         if let Err(error) = written {
             return console.warn(format_args!("the conversation is not saved any more: {error}"));

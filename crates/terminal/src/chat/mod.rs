@@ -12,8 +12,8 @@ use std::time::SystemTime;
 
 use wharf::{Host, ServerStatus, State};
 use wharf_agent::{
-    Agent, AgentEnvironment, Block, Conversation, Instructions, Run, RunEvent, SavedConversation,
-    SavedConversationError, SubAgent, system_prompt,
+    Agent, AgentEnvironment, AgentRun, Conversation, RunEvent, SavedConversation, SavedConversationError,
+    ServerInstructions, SubAgent, TurnBlock, system_prompt,
 };
 
 use crate::clock::timestamp;
@@ -92,7 +92,7 @@ impl<'a> Chat<'a> {
     }
 
     /// Starts a run with the user's input. The run owns the conversation until [`end`](Self::end).
-    pub fn begin(&mut self, said: Vec<Block>) -> Result<Run, Failure> {
+    pub fn begin(&mut self, said: Vec<TurnBlock>) -> Result<AgentRun, Failure> {
         let chosen = self.chosen.clone().ok_or_else(|| Failure::usage("there is no model to talk to"))?;
         self.keep();
         let mut conversation = std::mem::take(&mut self.conversation);
@@ -158,13 +158,13 @@ impl<'a> Chat<'a> {
 
     /// Ends without waiting: registers a shutdown task that cancels the run, and shows and saves its remaining events
     /// within the shutdown timeout.
-    pub fn last_word(&mut self, run: Option<Run>, show: impl FnMut(&RunEvent) + Send + 'static) {
+    pub fn last_word(&mut self, run: Option<AgentRun>, show: impl FnMut(&RunEvent) + Send + 'static) {
         let farewell = self.farewell(run, show);
         self.session.last_word(farewell);
     }
 
     /// Returns a future that cancels the run, if any, and completes when everything is saved.
-    pub fn farewell<S>(&mut self, run: Option<Run>, mut show: S) -> impl Future<Output = ()> + Send + use<S>
+    pub fn farewell<S>(&mut self, run: Option<AgentRun>, mut show: S) -> impl Future<Output = ()> + Send + use<S>
     where
         S: FnMut(&RunEvent) + Send + 'static,
     {
@@ -205,10 +205,10 @@ impl<'a> Chat<'a> {
     }
 
     /// Returns the instructions of the connected servers.
-    fn instructions(&self) -> Vec<Instructions> {
+    fn instructions(&self) -> Vec<ServerInstructions> {
         let told = |status: ServerStatus| {
             let text = status.connected?.instructions.filter(|text| !text.trim().is_empty())?;
-            Some(Instructions { from: status.name.to_string(), text })
+            Some(ServerInstructions { from: status.name.to_string(), text })
         };
         self.host.status().into_iter().filter_map(told).collect()
     }

@@ -11,7 +11,7 @@ use std::sync::Arc;
 
 use tokio::sync::oneshot;
 use url::Url;
-use wharf_agent::{AgentLimits, Format, Model, Provider, ReasoningEffort};
+use wharf_agent::{AgentLimits, ApiFormat, Model, ModelProvider, ReasoningEffort};
 use wharf_config::{
     Config, KNOWN_PROVIDERS, KnownProvider, Problem, ProviderEffort, ProviderFormat, ProviderSettings,
     ResolvedProvider, Resolving,
@@ -204,7 +204,7 @@ impl Models {
         settings: Option<&ProviderSettings>,
         resolved: Option<&ResolvedProvider>,
         model: Option<&str>,
-    ) -> Result<Provider, Failure> {
+    ) -> Result<ModelProvider, Failure> {
         let known = source.known;
         let written_format = settings.and_then(|settings| settings.format).or(known.map(|known| known.format));
         let model = model.or_else(|| source.own_model()).ok_or_else(|| absent::unnamed(source.name))?;
@@ -216,7 +216,7 @@ impl Models {
         {
             return Err(absent::no_key(known.name, variable, &self.user_file()));
         }
-        Ok(Provider {
+        Ok(ModelProvider {
             format: format(written_format.ok_or_else(|| Failure::usage("the provider has no `format`"))?),
             base_url,
             key,
@@ -288,11 +288,11 @@ fn options(resolved: Option<&ResolvedProvider>) -> NetOptions {
     options
 }
 
-fn format(format: ProviderFormat) -> Format {
+fn format(format: ProviderFormat) -> ApiFormat {
     match format {
-        ProviderFormat::Anthropic => Format::Anthropic,
-        ProviderFormat::Chat => Format::ChatCompletions,
-        ProviderFormat::Responses => Format::Responses,
+        ProviderFormat::Anthropic => ApiFormat::Anthropic,
+        ProviderFormat::Chat => ApiFormat::ChatCompletions,
+        ProviderFormat::Responses => ApiFormat::Responses,
     }
 }
 

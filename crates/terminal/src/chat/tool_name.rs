@@ -3,7 +3,7 @@
 use std::fmt;
 use std::sync::Arc;
 
-use wharf::tools::{Found, Registry};
+use wharf::tools::{NameLookup, Registry};
 use wharf_spec::Shown;
 
 /// A tool's display name. Formats as escaped `server.tool`.
@@ -21,7 +21,7 @@ impl<'a> ToolDisplayName<'a> {
     pub fn of(registry: &Registry, alias: &'a str) -> Self {
         let snapshot = registry.snapshot();
         let origin = match snapshot.find(alias) {
-            Found::One(tool) => tool.description().origin.clone(),
+            NameLookup::One(tool) => tool.description().origin.clone(),
             _ => None,
         };
         let (server, name) = origin.map(|origin| (origin.provider, origin.name)).unzip();

@@ -25,7 +25,7 @@ const ANSWERED_WITHIN: Duration = Duration::from_secs(60);
 const PAUSE: Duration = Duration::from_millis(100);
 
 /// An event of the accept loop.
-enum News {
+enum AcceptEvent {
     Came(std::io::Result<UnixStream>),
     Left,
     /// The request receiver was dropped.
@@ -38,20 +38,20 @@ pub async fn attend(listener: StdListener, hello: Arc<Hello>, orders: mpsc::Send
     let mut callers = JoinSet::new();
     loop {
         match next(&listener, &mut callers, &orders).await {
-            News::Came(Ok(stream)) => admit(stream, &mut callers, &hello, &orders),
-            News::Came(Err(_)) => tokio::time::sleep(PAUSE).await,
-            News::Left => {}
-            News::Over => break,
+            AcceptEvent::Came(Ok(stream)) => admit(stream, &mut callers, &hello, &orders),
+            AcceptEvent::Came(Err(_)) => tokio::time::sleep(PAUSE).await,
+            AcceptEvent::Left => {}
+            AcceptEvent::Over => break,
         }
     }
     while callers.join_next().await.is_some() {}
 }
 
-async fn next(listener: &UnixListener, callers: &mut JoinSet<()>, orders: &mpsc::Sender<Order>) -> News {
+async fn next(listener: &UnixListener, callers: &mut JoinSet<()>, orders: &mpsc::Sender<Order>) -> AcceptEvent {
     tokio::select! {
-        () = orders.closed() => News::Over,
-        came = listener.accept(), if callers.len() < MOST_CALLERS => News::Came(came.map(|(stream, _)| stream)),
-        Some(_) = callers.join_next() => News::Left,
+        () = orders.closed() => AcceptEvent::Over,
+        came = listener.accept(), if callers.len() < MOST_CALLERS => AcceptEvent::Came(came.map(|(stream, _)| stream)),
+        Some(_) = callers.join_next() => AcceptEvent::Left,
     }
 }
 

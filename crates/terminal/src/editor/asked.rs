@@ -7,22 +7,22 @@ use super::{Echo, Field, LineStart};
 
 /// Shared prompt state. Clones share the same state.
 #[derive(Clone, Default)]
-pub struct Asked(Arc<Mutex<Table>>);
+pub struct Asked(Arc<Mutex<PromptInner>>);
 
 #[derive(Default)]
-struct Table {
+struct PromptInner {
     field: Option<Arc<Field>>,
     /// Incremented on every change of the field.
     number: u64,
     /// Value of `number` when the prompt was last drawn, that is, the question the user has seen.
     seen: u64,
     begun: Option<Begun>,
-    ahead: Ahead,
+    ahead: TypeAhead,
 }
 
 /// Handling of keys pressed before the question was drawn.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-enum Ahead {
+enum TypeAhead {
     /// Keys are accepted.
     #[default]
     Taken,
@@ -83,24 +83,24 @@ impl Asked {
     pub fn begin(&self) {
         let mut table = self.lock();
         let is_unseen = table.field.is_some() && table.seen != table.number;
-        table.ahead = if is_unseen { Ahead::PassedOver } else { Ahead::Taken };
+        table.ahead = if is_unseen { TypeAhead::PassedOver } else { TypeAhead::Taken };
     }
 
     /// Records that the prompt is drawn below all printed output. Returns [`Seen::NotYet`] if it must be drawn again
     /// before the user can answer.
     pub fn see(&self) -> Seen {
         let mut table = self.lock();
-        if table.ahead == Ahead::PassedOver {
-            table.ahead = Ahead::Drained;
+        if table.ahead == TypeAhead::PassedOver {
+            table.ahead = TypeAhead::Drained;
             return Seen::NotYet;
         }
-        (table.ahead, table.seen) = (Ahead::Taken, table.number);
+        (table.ahead, table.seen) = (TypeAhead::Taken, table.number);
         Seen::Yes
     }
 
     /// Reports whether a key pressed now is ignored.
     pub fn passes_over(&self) -> bool {
-        self.lock().ahead != Ahead::Taken
+        self.lock().ahead != TypeAhead::Taken
     }
 
     /// Records the current text of the line.
@@ -131,12 +131,12 @@ impl Asked {
         EnteredLine { began, fate }
     }
 
-    fn lock(&self) -> MutexGuard<'_, Table> {
+    fn lock(&self) -> MutexGuard<'_, PromptInner> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-impl Table {
+impl PromptInner {
     /// Returns the start of a line begun now.
     fn begin(&self) -> Begun {
         let is_answer = self.field.is_some() && self.seen == self.number;
@@ -153,16 +153,16 @@ mod tests {
     use super::*;
 
     /// An operation on the prompt state.
-    enum Do {
+    enum PromptOperation {
         Ask(Echo),
         Withdraw,
         See,
         Type(&'static str),
     }
-    use Do::{Ask, See, Type, Withdraw};
+    use PromptOperation::{Ask, See, Type, Withdraw};
 
     #[track_caller]
-    fn check(steps: &[Do], began: LineStart, fate: Fate) {
+    fn check(steps: &[PromptOperation], began: LineStart, fate: Fate) {
         let asked = Asked::default();
         for step in steps {
             match step {

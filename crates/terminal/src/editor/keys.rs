@@ -47,12 +47,12 @@ pub fn bind<H: Helper>(editor: &mut Editor<H, MemHistory>, asked: &Asked, presse
     let control = ['P', 'N', 'R', 'S'].map(KeyEvent::ctrl);
     let others = [KeyEvent::alt('<'), KeyEvent::alt('>'), plain(KeyCode::Up), plain(KeyCode::Down)];
     for key in control.into_iter().chain(others) {
-        editor.bind_sequence(key, EventHandler::Conditional(Box::new(Past(asked.clone()))));
+        editor.bind_sequence(key, EventHandler::Conditional(Box::new(HistoryKeyHandler(asked.clone()))));
     }
     for key in [KeyEvent(KeyCode::Enter, Modifiers::ALT), KeyEvent::alt('\n')] {
         editor.bind_sequence(key, Cmd::Newline);
     }
-    editor.bind_sequence(Event::Any, EventHandler::Conditional(Box::new(Ahead(asked.clone()))));
+    editor.bind_sequence(Event::Any, EventHandler::Conditional(Box::new(TypeAheadHandler(asked.clone()))));
     editor.bind_sequence(KeyEvent::ctrl('Z'), EventHandler::Conditional(Box::new(SuspendHandler)));
 }
 
@@ -73,18 +73,18 @@ impl ConditionalEventHandler for End {
 }
 
 /// History keys, disabled while a question is open.
-struct Past(Asked);
+struct HistoryKeyHandler(Asked);
 
-impl ConditionalEventHandler for Past {
+impl ConditionalEventHandler for HistoryKeyHandler {
     fn handle(&self, _: &Event, _: RepeatCount, _: bool, _: &EventContext) -> Option<Cmd> {
         self.0.field().map(|_| Cmd::Noop)
     }
 }
 
 /// Any other key, ignored if it was pressed before the question was drawn.
-struct Ahead(Asked);
+struct TypeAheadHandler(Asked);
 
-impl ConditionalEventHandler for Ahead {
+impl ConditionalEventHandler for TypeAheadHandler {
     fn handle(&self, _: &Event, _: RepeatCount, _: bool, _: &EventContext) -> Option<Cmd> {
         self.0.passes_over().then_some(Cmd::Noop)
     }

@@ -42,7 +42,7 @@ pub struct LineHelper {
 }
 
 /// Panic payload that unwinds the editor thread out of `readline`.
-struct Left;
+struct EditorClosed;
 
 impl Helper for LineHelper {}
 
@@ -58,7 +58,7 @@ impl Highlighter for LineHelper {
     fn highlight_prompt<'b, 's: 'b, 'p: 'b>(&'s self, prompt: &'p str, default: bool) -> Cow<'b, str> {
         if self.leaving.load(Ordering::SeqCst) {
             // Does not run the panic hook. Unwinding is the only way out of `readline`.
-            std::panic::resume_unwind(Box::new(Left));
+            std::panic::resume_unwind(Box::new(EditorClosed));
         }
         let above = self.screen.before_prompt(self.updating.get());
         let seen = self.asked.see();

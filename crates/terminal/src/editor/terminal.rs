@@ -85,7 +85,7 @@ impl<P: ExternalPrinter + Send + 'static> Prepared<P> {
         }));
         mode::take()?;
         let (leave, left) = sync_channel::<()>(0);
-        let mut lines = Lines { editor, asked, pressed, screen: screen.clone(), history: None };
+        let mut lines = LineReader { editor, asked, pressed, screen: screen.clone(), history: None };
         // From here on, dropping `terminal` undoes every change.
         let terminal = Terminal { console: console.clone(), screen, leaving, left };
         console.attach(Arc::new(terminal.screen.clone()));
@@ -120,7 +120,7 @@ impl Drop for Terminal {
 }
 
 /// Result of reading a line.
-enum Read {
+enum LineReadOutcome {
     Typed(Typed),
     /// A line that is not delivered.
     Nothing,
@@ -129,7 +129,7 @@ enum Read {
 }
 
 /// State of the editor thread.
-struct Lines {
+struct LineReader {
     editor: LineEditor,
     asked: Asked,
     pressed: PressedEnding,
@@ -137,7 +137,7 @@ struct Lines {
     history: Option<HistoryFile>,
 }
 
-impl Lines {
+impl LineReader {
     /// Loads the history. Editing works without it.
     fn recall(&mut self, path: Option<&Path>, console: &Console) {
         let Some(path) = path else { return };
@@ -156,25 +156,25 @@ impl Lines {
     fn run(&mut self, ends: &Ends) {
         loop {
             match self.read() {
-                Read::Typed(typed) => {
+                LineReadOutcome::Typed(typed) => {
                     if !ends.hand_over(typed) {
                         return;
                     }
                 }
-                Read::Nothing => {}
-                Read::Left => return,
+                LineReadOutcome::Nothing => {}
+                LineReadOutcome::Left => return,
             }
         }
     }
 
-    fn read(&mut self) -> Read {
+    fn read(&mut self) -> LineReadOutcome {
         self.asked.begin();
         self.screen.begin_line();
         let read = catch_unwind(AssertUnwindSafe(|| self.editor.readline(PROMPT)));
         let entered = self.asked.enter();
-        let Ok(read) = read else { return Read::Left };
+        let Ok(read) = read else { return LineReadOutcome::Left };
         self.screen.end_line();
-        self.judge(read, entered).map_or(Read::Nothing, Read::Typed)
+        self.judge(read, entered).map_or(LineReadOutcome::Nothing, LineReadOutcome::Typed)
     }
 
     fn judge(&mut self, read: rustyline::Result<String>, entered: EnteredLine) -> Option<Typed> {

@@ -22,7 +22,7 @@ const MOST_EVIDENCE: usize = 40;
 /// Maximum characters of an evidence line.
 const LONGEST: usize = 400;
 
-type Connected = Result<Connection, Box<Broken>>;
+type ProbeConnection = Result<Connection, Box<Broken>>;
 
 /// Connection options and account of a server.
 pub struct Plan {
@@ -31,7 +31,7 @@ pub struct Plan {
 }
 
 /// Connects to a server. The session closes the connection.
-pub async fn connect(session: &Session, entry: &ServerEntry) -> (Vec<Step>, Connected) {
+pub async fn connect(session: &Session, entry: &ServerEntry) -> (Vec<Step>, ProbeConnection) {
     let (steps, connected) = connect_with(plan(session, entry), entry).await;
     if let Ok(connection) = &connected {
         session.keep(connection);
@@ -52,7 +52,7 @@ pub fn plan(session: &Session, entry: &ServerEntry) -> Plan {
     Plan { options, account }
 }
 
-pub async fn connect_with(plan: Plan, entry: &ServerEntry) -> (Vec<Step>, Connected) {
+pub async fn connect_with(plan: Plan, entry: &ServerEntry) -> (Vec<Step>, ProbeConnection) {
     let Plan { options, account } = plan;
     let around = options.surroundings.clone();
     let connected = connect_to(&entry.spec, options).await;

@@ -7,7 +7,7 @@ const DEEPEST: usize = 24;
 /// members stay visible. A string continues on a new line after each `\
 /// ` escape.
 pub fn indented(json: &str) -> String {
-    let mut setting = Setting { text: String::with_capacity(json.len() * 2), depth: 0 };
+    let mut setting = JsonIndenter { text: String::with_capacity(json.len() * 2), depth: 0 };
     let (mut in_string, mut is_escaped) = (false, false);
     for letter in json.chars() {
         if in_string {
@@ -22,12 +22,12 @@ pub fn indented(json: &str) -> String {
     setting.text
 }
 
-struct Setting {
+struct JsonIndenter {
     text: String,
     depth: usize,
 }
 
-impl Setting {
+impl JsonIndenter {
     fn inside(&mut self, letter: char, is_escaped: bool) {
         self.text.push(letter);
         if is_escaped && letter == 'n' {

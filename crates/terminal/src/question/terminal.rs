@@ -79,7 +79,7 @@ impl Drop for Line<'_> {
 
 async fn next_line(input: BorrowedFd<'static>) -> Heard {
     let Ok((stopped, stop)) = pipe_with(PipeFlags::CLOEXEC) else { return Heard::End };
-    let _stop = Stop(stop);
+    let _stop = ReaderStop(stop);
     let (line, heard) = oneshot::channel();
     std::thread::spawn(move || {
         if let Some(read) = read_line(input, &stopped) {
@@ -91,9 +91,9 @@ async fn next_line(input: BorrowedFd<'static>) -> Heard {
 
 /// Stops the reader thread on drop. It writes a byte instead of closing the pipe: a child process being spawned may
 /// hold a copy of the descriptor.
-struct Stop(OwnedFd);
+struct ReaderStop(OwnedFd);
 
-impl Drop for Stop {
+impl Drop for ReaderStop {
     fn drop(&mut self) {
         // A reader that has its line has already ended.
         let _ = rustix::io::write(&self.0, b".");
@@ -145,7 +145,7 @@ mod tests {
         let (stopped, stop) = pipe().unwrap();
         std::thread::scope(|scope| {
             let reader = scope.spawn(|| read_line(input.as_fd(), &stopped));
-            drop(Stop(stop));
+            drop(ReaderStop(stop));
             assert_eq!(reader.join().unwrap(), None);
         });
         rustix::io::write(&typing, b"kept\n").unwrap();

@@ -66,23 +66,23 @@ where
             let around = options.surroundings.clone();
             let connected = connect_to(&spec, options).await;
             let connected = connected.map_err(|error| Failure::connecting(name.as_str(), &spec, &around, error));
-            News { position, what: Stage::Connected(connected) }
+            TaskMessage { position, what: TaskStage::Connected(connected) }
         });
     }
-    let mut waiting = Waiting { names: servers.iter().map(|server| Some(server.name.as_str())).collect() };
+    let mut waiting = PendingServers { names: servers.iter().map(|server| Some(server.name.as_str())).collect() };
     let mut results: Vec<Option<Result<T, Failure>>> = servers.iter().map(|_| None).collect();
     let began = Instant::now();
     while let Some(news) = next(&mut tasks, session, &waiting, began).await {
-        let News { position, what } = news;
+        let TaskMessage { position, what } = news;
         waiting.names[position] = None;
         match what {
-            Stage::Connected(Ok(connection)) => {
+            TaskStage::Connected(Ok(connection)) => {
                 session.keep(&connection);
                 let work = work(connection);
-                tasks.spawn(async move { News { position, what: Stage::Done(work.await) } });
+                tasks.spawn(async move { TaskMessage { position, what: TaskStage::Done(work.await) } });
             }
-            Stage::Connected(Err(failure)) => results[position] = Some(Err(failure)),
-            Stage::Done(result) => results[position] = Some(result),
+            TaskStage::Connected(Err(failure)) => results[position] = Some(Err(failure)),
+            TaskStage::Done(result) => results[position] = Some(result),
         }
     }
     session.console.clear();
@@ -92,12 +92,12 @@ where
 }
 
 /// A message from a task.
-struct News<T> {
+struct TaskMessage<T> {
     position: usize,
-    what: Stage<T>,
+    what: TaskStage<T>,
 }
 
-enum Stage<T> {
+enum TaskStage<T> {
     Connected(Result<Connection, Failure>),
     Done(Result<T, Failure>),
 }
@@ -113,17 +113,17 @@ fn heed(options: &mut ConnectOptions, settings: &ServerSettings, session: &Sessi
 }
 
 /// Servers that are not connected yet.
-struct Waiting<'a> {
+struct PendingServers<'a> {
     names: Vec<Option<&'a str>>,
 }
 
 /// Waits for the next message, with a status line in the meantime.
 async fn next<T: 'static>(
-    tasks: &mut JoinSet<News<T>>,
+    tasks: &mut JoinSet<TaskMessage<T>>,
     session: &Session,
-    waiting: &Waiting<'_>,
+    waiting: &PendingServers<'_>,
     began: Instant,
-) -> Option<News<T>> {
+) -> Option<TaskMessage<T>> {
     while_starting(session, began, || waiting.told(), async {
         loop {
             // The panic hook has reported a task that panicked. Its server has no result.
@@ -135,7 +135,7 @@ async fn next<T: 'static>(
     .await
 }
 
-impl Waiting<'_> {
+impl PendingServers<'_> {
     fn told(&self) -> String {
         let names: Vec<&str> = self.names.iter().copied().flatten().collect();
         if names.is_empty() { "waiting for an answer".to_owned() } else { format!("{} · starting", names.join(", ")) }

@@ -115,7 +115,7 @@ pub struct StatusItem<'a> {
     resources: Option<usize>,
     prompts: Option<usize>,
     revision: Option<&'a str>,
-    server_info: Option<Info<'a>>,
+    server_info: Option<ServerInfoDocument<'a>>,
     last_error: Option<Told<'a>>,
     last_connected_at: Option<String>,
     updated_at: Option<String>,
@@ -124,7 +124,7 @@ pub struct StatusItem<'a> {
 }
 
 #[derive(Serialize)]
-struct Info<'a> {
+struct ServerInfoDocument<'a> {
     name: &'a str,
     version: &'a str,
     title: Option<&'a str>,
@@ -147,7 +147,7 @@ pub fn item(row: &Row) -> StatusItem<'_> {
         resources: row.counts.as_ref().map(|counts| counts.resources),
         prompts: row.counts.as_ref().map(|counts| counts.prompts),
         revision: row.revision.as_deref(),
-        server_info: row.server_info.as_ref().map(|info| Info {
+        server_info: row.server_info.as_ref().map(|info| ServerInfoDocument {
             name: &info.name,
             version: &info.version,
             title: info.title.as_deref(),

@@ -66,13 +66,13 @@ pub(super) struct DeviceLogin {
     pub questions: u32,
 }
 
-struct Access {
+struct AccessToken {
     holder: Holder,
     is_live: bool,
     uses: u64,
 }
 
-struct Refresh {
+struct RefreshToken {
     holder: Holder,
     /// Number of presentations that are not yet answered.
     under_way: u32,
@@ -102,8 +102,8 @@ pub(super) struct AuthTokenStore {
     pub secrets: Vec<String>,
     /// Incremented when access tokens expire.
     pub expiries: u64,
-    accesses: HashMap<String, Access>,
-    refreshes: HashMap<String, Refresh>,
+    accesses: HashMap<String, AccessToken>,
+    refreshes: HashMap<String, RefreshToken>,
     families: u64,
     dead: HashSet<u64>,
 }
@@ -124,11 +124,11 @@ impl AuthTokenStore {
     /// Issues tokens for an owner.
     pub fn issue(&mut self, holder: &Holder, with_refresh: bool) -> Pair {
         let access = self.secret("access");
-        self.accesses.insert(access.clone(), Access { holder: holder.clone(), is_live: true, uses: 0 });
+        self.accesses.insert(access.clone(), AccessToken { holder: holder.clone(), is_live: true, uses: 0 });
         let refresh = with_refresh.then(|| self.secret("refresh"));
         if let Some(refresh) = &refresh {
             let fresh =
-                Refresh { holder: holder.clone(), under_way: 0, overlaps: 0, successor: None, was_shown: false };
+                RefreshToken { holder: holder.clone(), under_way: 0, overlaps: 0, successor: None, was_shown: false };
             self.refreshes.insert(refresh.clone(), fresh);
         }
         Pair { access, refresh }

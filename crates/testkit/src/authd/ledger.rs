@@ -77,11 +77,11 @@ impl Seen {
 
 #[derive(Default)]
 pub(super) struct Ledger {
-    inner: Mutex<Inner>,
+    inner: Mutex<AuthRequestLogState>,
 }
 
 #[derive(Default)]
-struct Inner {
+struct AuthRequestLogState {
     seen: Vec<Seen>,
     waiting: Vec<Waker>,
 }

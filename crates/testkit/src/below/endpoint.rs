@@ -20,13 +20,13 @@ use rustix::pipe::{PipeFlags, pipe_with};
 #[derive(Debug)]
 pub struct Endpoint {
     address: SocketAddr,
-    tally: Arc<Tally>,
+    tally: Arc<EndpointCounters>,
     life: Option<OwnedFd>,
     acceptor: Option<JoinHandle<()>>,
 }
 
 #[derive(Debug, Default)]
-struct Tally {
+struct EndpointCounters {
     connections: AtomicU64,
     requests: AtomicU64,
 }
@@ -38,8 +38,8 @@ impl Endpoint {
         listener.set_nonblocking(true)?;
         let address = listener.local_addr()?;
         let (life, ending) = Ending::new()?;
-        let tally = Arc::<Tally>::default();
-        let door = Door { listener, ending, tally: Arc::clone(&tally), serve: Arc::new(serve) };
+        let tally = Arc::<EndpointCounters>::default();
+        let door = EndpointAcceptor { listener, ending, tally: Arc::clone(&tally), serve: Arc::new(serve) };
         let acceptor = std::thread::spawn(move || door.keep());
         Ok(Endpoint { address, tally, life: Some(life), acceptor: Some(acceptor) })
     }
@@ -69,14 +69,14 @@ impl Drop for Endpoint {
 }
 
 /// The accepting side of an endpoint, on its own thread.
-struct Door<F> {
+struct EndpointAcceptor<F> {
     listener: TcpListener,
     ending: Ending,
-    tally: Arc<Tally>,
+    tally: Arc<EndpointCounters>,
     serve: Arc<F>,
 }
 
-impl<F: Fn(Guest) + Send + Sync + 'static> Door<F> {
+impl<F: Fn(Guest) + Send + Sync + 'static> EndpointAcceptor<F> {
     fn keep(self) {
         let mut threads: Vec<JoinHandle<()>> = Vec::new();
         while self.ending.wait_for(&self.listener, PollFlags::IN).is_ok() {
@@ -105,7 +105,7 @@ pub struct Guest {
     stream: TcpStream,
     number: u64,
     ending: Ending,
-    tally: Arc<Tally>,
+    tally: Arc<EndpointCounters>,
 }
 
 impl Guest {

@@ -92,12 +92,12 @@ fn write_endless(stream: &mut impl Write) -> io::Result<()> {
 }
 
 /// A complete request: its head as text, and its body of `Content-Length` bytes.
-struct Request {
+struct Http1Request {
     head: String,
     body: Vec<u8>,
 }
 
-impl Request {
+impl Http1Request {
     /// Returns a header, ignoring case in its name.
     fn header(&self, name: &str) -> Option<&str> {
         self.head.lines().skip(1).find_map(|line| {
@@ -108,9 +108,9 @@ impl Request {
 }
 
 /// Reads one request; returns `None` if the peer closed before it.
-fn read_request(stream: &mut impl Read) -> io::Result<Option<Request>> {
+fn read_request(stream: &mut impl Read) -> io::Result<Option<Http1Request>> {
     let Some(head) = read_head(stream)? else { return Ok(None) };
-    let mut request = Request { head, body: Vec::new() };
+    let mut request = Http1Request { head, body: Vec::new() };
     let length = request.header("content-length").and_then(|value| value.parse().ok()).unwrap_or(0);
     stream.take(length).read_to_end(&mut request.body)?;
     if (request.body.len() as u64) < length { Err(io::ErrorKind::UnexpectedEof.into()) } else { Ok(Some(request)) }

@@ -53,47 +53,47 @@ pub fn serve(authority: &TestCa, fault: Http2Fault, times: Times) -> io::Result<
     Endpoint::start(move |guest| {
         let fault = if times.covers(guest.number()) { fault } else { Http2Fault::None };
         let Ok(secured) = tls::secure(guest, &config) else { return };
-        let mut conversation = Conversation { stream: secured, bodies: HashMap::new() };
+        let mut conversation = Http2Connection { stream: secured, bodies: HashMap::new() };
         match conversation.hold(fault) {
-            Ok(Exit::Leave) => tls::leave(conversation.stream),
-            Ok(Exit::StandStill) => conversation.stream.sock.stand_still(),
+            Ok(ConnectionEnd::Leave) => tls::leave(conversation.stream),
+            Ok(ConnectionEnd::StandStill) => conversation.stream.sock.stand_still(),
             Err(_) => {}
         }
     })
 }
 
 /// Action after the last frame.
-enum Exit {
+enum ConnectionEnd {
     Leave,
     StandStill,
 }
 
-struct Conversation {
+struct Http2Connection {
     stream: Secured,
     /// Incomplete bodies by stream.
     bodies: HashMap<u32, Vec<u8>>,
 }
 
 /// A complete request.
-struct Request {
+struct Http2Request {
     stream: u32,
     body: Vec<u8>,
 }
 
-impl Conversation {
-    fn hold(&mut self, fault: Http2Fault) -> io::Result<Exit> {
+impl Http2Connection {
+    fn hold(&mut self, fault: Http2Fault) -> io::Result<ConnectionEnd> {
         self.greet(fault)?;
         match fault {
             Http2Fault::GoAwayFirst => {
                 self.send(&Frame::go_away(0, NO_ERROR))?;
-                return Ok(Exit::Leave);
+                return Ok(ConnectionEnd::Leave);
             }
             Http2Fault::SettingsFlood => return self.flood(&Frame::settings(&[])),
             Http2Fault::PingFlood => return self.flood(&Frame::new(PING, 0, 0, [0; 8])),
             _ => {}
         }
         loop {
-            let Some(request) = self.next_request()? else { return Ok(Exit::Leave) };
+            let Some(request) = self.next_request()? else { return Ok(ConnectionEnd::Leave) };
             if !request.body.is_empty() {
                 self.stream.sock.delivered();
             }
@@ -114,7 +114,7 @@ impl Conversation {
     }
 
     /// Applies the fault to a request. Returns `None` if another request may follow.
-    fn serve(&mut self, fault: Http2Fault, request: &Request) -> io::Result<Option<Exit>> {
+    fn serve(&mut self, fault: Http2Fault, request: &Http2Request) -> io::Result<Option<ConnectionEnd>> {
         let stream = request.stream;
         match fault {
             Http2Fault::GoAwayRefusing => self.send(&Frame::go_away(0, NO_ERROR))?,
@@ -129,15 +129,15 @@ impl Conversation {
                 self.send(&answer_head(stream, 200, END_HEADERS))?;
                 return self.flood(&Frame::new(DATA, 0, stream, [])).map(Some);
             }
-            Http2Fault::Silent => return Ok(Some(Exit::StandStill)),
+            Http2Fault::Silent => return Ok(Some(ConnectionEnd::StandStill)),
             Http2Fault::RefusedStream => return self.send(&Frame::reset(stream, REFUSED_STREAM)).map(|()| None),
             Http2Fault::ResetStream => return self.send(&Frame::reset(stream, CANCEL)).map(|()| None),
             _ => return self.answer(request).map(|()| None),
         }
-        Ok(Some(Exit::Leave))
+        Ok(Some(ConnectionEnd::Leave))
     }
 
-    fn answer(&mut self, request: &Request) -> io::Result<()> {
+    fn answer(&mut self, request: &Http2Request) -> io::Result<()> {
         let reply = reply(&request.body);
         self.send(&answer_head(request.stream, reply.status, END_HEADERS))?;
         self.send(&Frame::new(DATA, END_STREAM, request.stream, reply.body))
@@ -145,7 +145,7 @@ impl Conversation {
 
     /// Reads until a request is complete, and answers SETTINGS and PING meanwhile. Returns `None` if the peer has
     /// disconnected.
-    fn next_request(&mut self) -> io::Result<Option<Request>> {
+    fn next_request(&mut self) -> io::Result<Option<Http2Request>> {
         loop {
             let frame = match Frame::read(&mut self.stream) {
                 Ok(frame) => frame,
@@ -158,7 +158,7 @@ impl Conversation {
         }
     }
 
-    fn take(&mut self, frame: Frame) -> io::Result<Option<Request>> {
+    fn take(&mut self, frame: Frame) -> io::Result<Option<Http2Request>> {
         match frame.kind {
             SETTINGS | PING if !frame.is(ACK) => {
                 let echo = if frame.kind == PING { frame.payload } else { Vec::new() };
@@ -171,7 +171,7 @@ impl Conversation {
         }
         let ended = matches!(frame.kind, HEADERS | DATA) && frame.flags & END_STREAM != 0;
         let body = if ended { self.bodies.remove(&frame.stream) } else { None };
-        Ok(body.map(|body| Request { stream: frame.stream, body }))
+        Ok(body.map(|body| Http2Request { stream: frame.stream, body }))
     }
 
     fn take_data(&mut self, frame: &Frame) -> io::Result<()> {
@@ -189,14 +189,14 @@ impl Conversation {
     }
 
     /// Sends one frame repeatedly, until the write fails because the client disconnects.
-    fn flood(&mut self, frame: &Frame) -> io::Result<Exit> {
+    fn flood(&mut self, frame: &Frame) -> io::Result<ConnectionEnd> {
         let many = frame.bytes().repeat(256);
         loop {
             self.stream.write_all(&many)?;
         }
     }
 
-    fn flood_headers(&mut self, stream: u32) -> io::Result<Exit> {
+    fn flood_headers(&mut self, stream: u32) -> io::Result<ConnectionEnd> {
         self.send(&answer_head(stream, 200, 0))?;
         self.flood(&Frame::new(CONTINUATION, 0, stream, header_block(&[("x-more", "a")])))
     }

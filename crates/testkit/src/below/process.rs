@@ -33,7 +33,7 @@ pub fn run(arguments: &[String]) -> i32 {
 }
 
 fn serve(arguments: &[String]) -> Result<(), String> {
-    let options = Options::parse(arguments)?;
+    let options = LowLevelOptions::parse(arguments)?;
     let running = options.start().map_err(|error| error.to_string())?;
     println!("listening {}", running.address());
     io::stdout().flush().ok();
@@ -42,7 +42,7 @@ fn serve(arguments: &[String]) -> Result<(), String> {
     Ok(())
 }
 
-struct Options {
+struct LowLevelOptions {
     kind: Kind,
     times: Times,
     ca: Option<PathBuf>,
@@ -52,11 +52,11 @@ struct Options {
     script: Script,
 }
 
-impl Options {
-    fn parse(arguments: &[String]) -> Result<Options, String> {
+impl LowLevelOptions {
+    fn parse(arguments: &[String]) -> Result<LowLevelOptions, String> {
         let (name, flags) = arguments.split_first().ok_or("no case given")?;
         let case = cases::find(name).ok_or_else(|| format!("no case {name}"))?;
-        let mut options = Options {
+        let mut options = LowLevelOptions {
             kind: case.kind,
             times: Times::Always,
             ca: None,
@@ -85,22 +85,22 @@ impl Options {
         Ok(())
     }
 
-    fn start(self) -> io::Result<Running> {
+    fn start(self) -> io::Result<RunningServer> {
         let times = self.times;
         Ok(match self.kind {
-            Kind::Plain => Running::Endpoint(serve_plain()?),
-            Kind::Refused => Running::Refused(Refused::bind()?),
-            Kind::FullBacklog => Running::FullBacklog(FullBacklog::bind()?),
-            Kind::Reset => Running::Endpoint(reset_after_accept(times)?),
-            Kind::BlackHole => Running::Endpoint(black_hole(times)?),
-            Kind::Tls(fault) => Running::Endpoint(serve_tls(&self.authority()?, fault, times)?),
-            Kind::Head(fault) => Running::Endpoint(serve_heads(fault, times)?),
-            Kind::Http2(fault) => Running::Endpoint(serve_http2(&self.authority()?, fault, times)?),
+            Kind::Plain => RunningServer::Endpoint(serve_plain()?),
+            Kind::Refused => RunningServer::Refused(Refused::bind()?),
+            Kind::FullBacklog => RunningServer::FullBacklog(FullBacklog::bind()?),
+            Kind::Reset => RunningServer::Endpoint(reset_after_accept(times)?),
+            Kind::BlackHole => RunningServer::Endpoint(black_hole(times)?),
+            Kind::Tls(fault) => RunningServer::Endpoint(serve_tls(&self.authority()?, fault, times)?),
+            Kind::Head(fault) => RunningServer::Endpoint(serve_heads(fault, times)?),
+            Kind::Http2(fault) => RunningServer::Endpoint(serve_http2(&self.authority()?, fault, times)?),
             Kind::Connect(manner) => {
                 let target = Target { server: self.to, authorization: self.authorization };
-                Running::Connect(ConnectProxy::start(manner(target))?)
+                RunningServer::Connect(ConnectProxy::start(manner(target))?)
             }
-            Kind::FaultProxy => Running::FaultProxy(FaultProxy::start(self.to, self.script)?),
+            Kind::FaultProxy => RunningServer::FaultProxy(FaultProxy::start(self.to, self.script)?),
         })
     }
 
@@ -117,7 +117,7 @@ impl Options {
     }
 }
 
-enum Running {
+enum RunningServer {
     Endpoint(Endpoint),
     Refused(Refused),
     FullBacklog(FullBacklog),
@@ -125,30 +125,30 @@ enum Running {
     FaultProxy(FaultProxy),
 }
 
-impl Running {
+impl RunningServer {
     fn address(&self) -> SocketAddr {
         match self {
-            Running::Endpoint(endpoint) => endpoint.address(),
-            Running::Refused(port) => port.address(),
-            Running::FullBacklog(port) => port.address(),
-            Running::Connect(proxy) => proxy.address(),
-            Running::FaultProxy(proxy) => proxy.address(),
+            RunningServer::Endpoint(endpoint) => endpoint.address(),
+            RunningServer::Refused(port) => port.address(),
+            RunningServer::FullBacklog(port) => port.address(),
+            RunningServer::Connect(proxy) => proxy.address(),
+            RunningServer::FaultProxy(proxy) => proxy.address(),
         }
     }
 
     /// Returns a one-line summary of the traffic.
     fn summary(&self) -> String {
         match self {
-            Running::Endpoint(endpoint) => {
+            RunningServer::Endpoint(endpoint) => {
                 format!("connections {} requests {}", endpoint.connections(), endpoint.requests())
             }
-            Running::Connect(proxy) => format!("asked {}", proxy.asked().len()),
-            Running::FaultProxy(proxy) => {
+            RunningServer::Connect(proxy) => format!("asked {}", proxy.asked().len()),
+            RunningServer::FaultProxy(proxy) => {
                 let traffic = proxy.traffic();
                 let (to_server, to_client) = (traffic.to_server, traffic.to_client);
                 format!("connections {} to-server {to_server} to-client {to_client}", traffic.connections)
             }
-            Running::Refused(_) | Running::FullBacklog(_) => "nothing".to_owned(),
+            RunningServer::Refused(_) | RunningServer::FullBacklog(_) => "nothing".to_owned(),
         }
     }
 }

@@ -25,7 +25,7 @@ const CONNECT: Duration = Duration::from_secs(1);
 /// joins every thread.
 pub struct FaultProxy {
     endpoint: Endpoint,
-    shared: Arc<Shared>,
+    shared: Arc<ProxyShared>,
 }
 
 /// Traffic of a [`FaultProxy`].
@@ -37,14 +37,14 @@ pub struct ProxyTraffic {
     pub to_client: u64,
 }
 
-struct Shared {
+struct ProxyShared {
     script: Mutex<Script>,
     passed: ForwardedBytes,
-    lines: Mutex<Vec<Line>>,
+    lines: Mutex<Vec<ConnectionHandle>>,
 }
 
 /// A handle to the thread of one connection.
-struct Line {
+struct ConnectionHandle {
     connection: u64,
     bell: OwnedFd,
     faults: Sender<(Direction, Fault)>,
@@ -53,7 +53,7 @@ struct Line {
 impl FaultProxy {
     pub fn start(server: SocketAddr, script: impl Into<Script>) -> io::Result<FaultProxy> {
         let script = Mutex::new(script.into());
-        let shared = Arc::new(Shared { script, passed: ForwardedBytes::default(), lines: Mutex::default() });
+        let shared = Arc::new(ProxyShared { script, passed: ForwardedBytes::default(), lines: Mutex::default() });
         let ours = Arc::clone(&shared);
         let endpoint = Endpoint::start(move |guest| {
             ours.relay(guest, server).ok();
@@ -90,7 +90,7 @@ impl FaultProxy {
     }
 }
 
-impl Shared {
+impl ProxyShared {
     fn relay(&self, guest: Guest, server: SocketAddr) -> io::Result<()> {
         let number = guest.number();
         let Ok(behind) = TcpStream::connect_timeout(&server, CONNECT) else {
@@ -108,7 +108,7 @@ impl Shared {
     fn connect_line(&self, connection: u64) -> io::Result<InjectedFaults> {
         let (bell, ringer) = pipe_with(PipeFlags::CLOEXEC)?;
         let (sender, faults) = channel();
-        locked(&self.lines).push(Line { connection, bell: ringer, faults: sender });
+        locked(&self.lines).push(ConnectionHandle { connection, bell: ringer, faults: sender });
         Ok(InjectedFaults { bell, faults })
     }
 }

@@ -46,12 +46,12 @@ struct RelayFlow {
     arrived: Vec<u8>,
     leaving: Vec<u8>,
     held_until: Option<Instant>,
-    state: State,
+    state: FlowState,
     source_ended: bool,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum State {
+enum FlowState {
     Flowing,
     /// FIN was sent to the receiver.
     Discarding,
@@ -133,7 +133,7 @@ impl<'a> FaultRelay<'a> {
         let step = flow.lane.next(flow.arrived.len());
         if step.is_none() && flow.source_ended {
             receiver.shutdown(Shutdown::Write).ok();
-            flow.state = State::Discarding;
+            flow.state = FlowState::Discarding;
         }
         Ok(step)
     }
@@ -144,11 +144,11 @@ impl<'a> FaultRelay<'a> {
             Fault::Close => return Err(EarlyEnd::Close),
             Fault::HalfClose => {
                 self.receiver(direction).shutdown(Shutdown::Write).ok();
-                self.flow(direction).state = State::Discarding;
+                self.flow(direction).state = FlowState::Discarding;
             }
             Fault::Delay(time) => self.flow(direction).hold(time),
             Fault::Garbage(bytes) => self.flow(direction).leaving.extend(bytes),
-            Fault::BlackHole => self.flow(direction).state = State::Stopped,
+            Fault::BlackHole => self.flow(direction).state = FlowState::Stopped,
             Fault::Trickle { .. } => self.flow(direction).lane.strike(fault),
         }
         Ok(())
@@ -170,7 +170,7 @@ impl<'a> FaultRelay<'a> {
         for (flow, other) in [(0, 1), (1, 0)].map(|(one, other)| (&self.flows[one], &self.flows[other])) {
             let mut flags = PollFlags::empty();
             flags.set(PollFlags::IN, flow.wants_input());
-            flags.set(PollFlags::OUT, !other.leaving.is_empty() && other.state == State::Flowing);
+            flags.set(PollFlags::OUT, !other.leaving.is_empty() && other.state == FlowState::Flowing);
             // Skip idle sockets: one that hung up would wake the poll repeatedly.
             if !flags.is_empty() {
                 sources.push(PollFd::new(&flow.source, flags));
@@ -207,7 +207,7 @@ impl<'a> FaultRelay<'a> {
 impl RelayFlow {
     fn new(source: TcpStream, lane: LaneState) -> RelayFlow {
         let (arrived, leaving) = (Vec::new(), Vec::new());
-        RelayFlow { source, lane, arrived, leaving, held_until: None, state: State::Flowing, source_ended: false }
+        RelayFlow { source, lane, arrived, leaving, held_until: None, state: FlowState::Flowing, source_ended: false }
     }
 
     /// Reads available bytes. If the peer reset its side, the other side is reset too.
@@ -216,7 +216,7 @@ impl RelayFlow {
         while self.wants_input() {
             match self.source.read(&mut buffer) {
                 Ok(0) => self.source_ended = true,
-                Ok(_) if self.state == State::Discarding => {}
+                Ok(_) if self.state == FlowState::Discarding => {}
                 Ok(count) => self.arrived.extend(&buffer[..count]),
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => break,
                 Err(_) => return Err(EarlyEnd::Cut),
@@ -227,7 +227,7 @@ impl RelayFlow {
 
     /// Writes as many released bytes as the receiver accepts.
     fn flush(&mut self, mut receiver: &TcpStream) -> Result<(), EarlyEnd> {
-        while !self.leaving.is_empty() && self.state == State::Flowing {
+        while !self.leaving.is_empty() && self.state == FlowState::Flowing {
             match receiver.write(&self.leaving) {
                 Ok(count) => drop(self.leaving.drain(..count)),
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => return Ok(()),
@@ -247,14 +247,14 @@ impl RelayFlow {
 
     fn may_move(&mut self) -> bool {
         self.held_until = self.held_until.filter(|until| *until > Instant::now());
-        self.state == State::Flowing && self.leaving.is_empty() && self.held_until.is_none()
+        self.state == FlowState::Flowing && self.leaving.is_empty() && self.held_until.is_none()
     }
 
     fn wants_input(&self) -> bool {
-        !self.source_ended && self.state != State::Stopped && self.arrived.len() < READ_AHEAD
+        !self.source_ended && self.state != FlowState::Stopped && self.arrived.len() < READ_AHEAD
     }
 
     fn is_over(&self) -> bool {
-        self.source_ended && self.state == State::Discarding
+        self.source_ended && self.state == FlowState::Discarding
     }
 }

@@ -119,15 +119,15 @@ fn demanding_config(authority: &TestCa, identity: &TestIdentity) -> io::Result<A
     finish(builder()?.with_client_cert_verifier(verifier.map_err(io::Error::other)?), identity, &["http/1.1"])
 }
 
-type Builder<State> = rustls::ConfigBuilder<ServerConfig, State>;
+type TlsConfigBuilder<State> = rustls::ConfigBuilder<ServerConfig, State>;
 
-fn builder() -> io::Result<Builder<rustls::WantsVerifier>> {
+fn builder() -> io::Result<TlsConfigBuilder<rustls::WantsVerifier>> {
     let provider = Arc::new(aws_lc_rs::default_provider());
     ServerConfig::builder_with_provider(provider).with_safe_default_protocol_versions().map_err(io::Error::other)
 }
 
 fn finish(
-    builder: Builder<rustls::server::WantsServerCert>,
+    builder: TlsConfigBuilder<rustls::server::WantsServerCert>,
     identity: &TestIdentity,
     protocols: &[&str],
 ) -> io::Result<Arc<ServerConfig>> {

@@ -30,7 +30,7 @@ pub struct Server {
     lingers: AtomicBool,
     cancelled: Mutex<HashSet<String>>,
     cancellation: Condvar,
-    asked: Mutex<HashMap<String, Asked>>,
+    asked: Mutex<HashMap<String, ServerRequest>>,
     asks: AtomicU64,
 }
 
@@ -47,7 +47,7 @@ pub enum Conversation {
 }
 
 /// A request sent by the server.
-struct Asked {
+struct ServerRequest {
     method: &'static str,
     /// Line sent after the client's reply or a timeout.
     then: Option<String>,
@@ -161,7 +161,7 @@ impl Server {
     /// Sends a request to the client. `then` is sent after the reply, or after a timeout.
     pub fn ask(self: &Arc<Self>, method: &'static str, params: &Value, then: Option<String>) {
         let id = format!("faultd-{}", self.asks.fetch_add(1, Ordering::SeqCst));
-        locked(&self.asked).insert(format!("\"{id}\""), Asked { method, then });
+        locked(&self.asked).insert(format!("\"{id}\""), ServerRequest { method, then });
         self.out.line(frame::request(&id, method, params));
         let server = Arc::clone(self);
         std::thread::spawn(move || {

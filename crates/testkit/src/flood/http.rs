@@ -18,13 +18,13 @@ pub enum Form {
 }
 
 /// The response stream of HTTP+SSE.
-type Stream = Arc<Mutex<Option<TcpStream>>>;
+type ResponseStream = Arc<Mutex<Option<TcpStream>>>;
 
 pub fn serve(kind: Kind, form: Form) -> ! {
     let Ok(listener) = TcpListener::bind("127.0.0.1:0") else { exit(1) };
     let Ok(address) = listener.local_addr() else { exit(1) };
     println!("http://{address}/mcp");
-    let stream = Stream::default();
+    let stream = ResponseStream::default();
     std::thread::spawn(move || {
         for connection in listener.incoming().flatten() {
             let stream = Arc::clone(&stream);
@@ -35,7 +35,7 @@ pub fn serve(kind: Kind, form: Form) -> ! {
     exit(0)
 }
 
-fn converse(connection: &TcpStream, kind: Kind, form: Form, stream: &Stream) {
+fn converse(connection: &TcpStream, kind: Kind, form: Form, stream: &ResponseStream) {
     let _ = connection.set_nodelay(true);
     let mut reader = BufReader::new(connection);
     while let Some((is_get, body)) = request(&mut reader) {
@@ -88,7 +88,7 @@ fn reply(mut connection: &TcpStream, kind: Kind, body: &[u8]) -> std::io::Result
 }
 
 /// Accepts a message over HTTP+SSE and answers on the stream.
-fn post(mut connection: &TcpStream, kind: Kind, body: &[u8], stream: &Stream) -> std::io::Result<()> {
+fn post(mut connection: &TcpStream, kind: Kind, body: &[u8], stream: &ResponseStream) -> std::io::Result<()> {
     connection.write_all(b"HTTP/1.1 202 Accepted\r\nContent-Length: 0\r\n\r\n")?;
     let message: Value = serde_json::from_slice(body).unwrap_or_default();
     if let Some(answer) = answer(kind, &message, "2024-11-05") {
@@ -97,14 +97,14 @@ fn post(mut connection: &TcpStream, kind: Kind, body: &[u8], stream: &Stream) ->
     Ok(())
 }
 
-fn open_stream(mut connection: &TcpStream, kind: Kind, form: Form, stream: &Stream) {
+fn open_stream(mut connection: &TcpStream, kind: Kind, form: Form, stream: &ResponseStream) {
     let head = "HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\n\r\n";
     let endpoint = if form == Form::Sse { "event: endpoint\ndata: /mcp\n\n" } else { "" };
     if connection.write_all(format!("{head}{endpoint}").as_bytes()).is_err() {
         return;
     }
     // HTTP+SSE has one stream at a time; streams of Streamable HTTP carry notifications only.
-    let own = if form == Form::Sse { Arc::clone(stream) } else { Stream::default() };
+    let own = if form == Form::Sse { Arc::clone(stream) } else { ResponseStream::default() };
     *own.lock().unwrap_or_else(PoisonError::into_inner) = connection.try_clone().ok();
     if form == Form::Sse {
         // Let the opening finish first.
@@ -114,7 +114,7 @@ fn open_stream(mut connection: &TcpStream, kind: Kind, form: Form, stream: &Stre
     let _ = connection.read(&mut [0]);
 }
 
-fn send(stream: &Stream, message: &str) -> bool {
+fn send(stream: &ResponseStream, message: &str) -> bool {
     let mut stream = stream.lock().unwrap_or_else(PoisonError::into_inner);
     let Some(open) = stream.as_mut() else { return false };
     let sent = open

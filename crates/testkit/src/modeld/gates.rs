@@ -11,12 +11,12 @@ const LOOK: Duration = Duration::from_millis(20);
 
 #[derive(Default)]
 pub(super) struct NamedGates {
-    opened: Mutex<Opened>,
+    opened: Mutex<OpenGates>,
     turned: Condvar,
 }
 
 #[derive(Default)]
-struct Opened {
+struct OpenGates {
     names: BTreeSet<String>,
     all: bool,
 }
@@ -34,7 +34,7 @@ impl NamedGates {
 
     /// Waits until a gate is open, or until `is_over` returns true. Returns whether the gate is open.
     pub fn pass(&self, name: &str, is_over: impl Fn() -> bool) -> bool {
-        let is_open = |opened: &Opened| opened.all || opened.names.contains(name);
+        let is_open = |opened: &OpenGates| opened.all || opened.names.contains(name);
         let mut opened = locked(&self.opened);
         while !is_open(&opened) && !is_over() {
             opened = self.wait(opened);
@@ -42,7 +42,7 @@ impl NamedGates {
         is_open(&opened)
     }
 
-    fn wait<'a>(&'a self, opened: MutexGuard<'a, Opened>) -> MutexGuard<'a, Opened> {
+    fn wait<'a>(&'a self, opened: MutexGuard<'a, OpenGates>) -> MutexGuard<'a, OpenGates> {
         match self.turned.wait_timeout(opened, LOOK) {
             Ok((opened, _)) => opened,
             Err(poisoned) => poisoned.into_inner().0,

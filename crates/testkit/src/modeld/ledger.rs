@@ -46,13 +46,13 @@ impl Recorded {
 
 #[derive(Default)]
 pub(super) struct Ledger {
-    inner: Mutex<Inner>,
+    inner: Mutex<ModelRequestLogState>,
     /// Wakes threads that wait.
     news: Condvar,
 }
 
 #[derive(Default)]
-struct Inner {
+struct ModelRequestLogState {
     requests: Vec<Recorded>,
     left: BTreeSet<usize>,
     waiting: Vec<Waker>,
@@ -98,13 +98,13 @@ impl Ledger {
         });
     }
 
-    fn tell(&self, inner: &mut Inner) {
+    fn tell(&self, inner: &mut ModelRequestLogState) {
         inner.waiting.drain(..).for_each(Waker::wake);
         self.news.notify_all();
     }
 
     /// Waits until `find` returns a value.
-    fn once<T>(&self, find: impl Fn(&Inner) -> Option<T>) -> impl Future<Output = T> {
+    fn once<T>(&self, find: impl Fn(&ModelRequestLogState) -> Option<T>) -> impl Future<Output = T> {
         poll_fn(move |context| {
             let mut inner = locked(&self.inner);
             if let Some(found) = find(&inner) {
@@ -117,7 +117,7 @@ impl Ledger {
 
     /// Waits on this thread; panics after the timeout.
     #[track_caller]
-    fn within<T>(&self, patience: Duration, otherwise: &str, find: impl Fn(&Inner) -> Option<T>) -> T {
+    fn within<T>(&self, patience: Duration, otherwise: &str, find: impl Fn(&ModelRequestLogState) -> Option<T>) -> T {
         let inner = locked(&self.inner);
         let waited = self.news.wait_timeout_while(inner, patience, |inner| find(inner).is_none());
         let (inner, _) = waited.unwrap_or_else(PoisonError::into_inner);
@@ -128,7 +128,7 @@ impl Ledger {
     }
 }
 
-impl Inner {
+impl ModelRequestLogState {
     fn request(&self, number: usize) -> Option<Recorded> {
         self.requests.get(number.saturating_sub(1)).cloned()
     }

@@ -94,7 +94,7 @@ fn respond(shared: &Shared, guest: &mut Guest, request: &Request) -> io::Result<
         body: body.clone(),
         refusal: answer.as_ref().err().map(|refusal| refusal.message.clone()),
     });
-    let exchange = Exchange { shared, format, number, body: &body };
+    let exchange = ModelExchange { shared, format, number, body: &body };
     let delivered = match answer {
         Ok(answer) => exchange.deliver(guest, &answer),
         Err(refusal) => exchange.refuse(guest, &refusal, None),
@@ -106,14 +106,14 @@ fn respond(shared: &Shared, guest: &mut Guest, request: &Request) -> io::Result<
 }
 
 /// A recorded request being answered.
-struct Exchange<'a> {
+struct ModelExchange<'a> {
     shared: &'a Shared,
     format: Format,
     number: usize,
     body: &'a Value,
 }
 
-impl Exchange<'_> {
+impl ModelExchange<'_> {
     fn deliver(&self, guest: &mut Guest, answer: &Answer) -> io::Result<()> {
         let cut = match &answer.fail {
             Some(AnswerFailure::CutAfter(bytes)) => Some(*bytes),

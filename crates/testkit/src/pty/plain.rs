@@ -4,12 +4,12 @@
 #[derive(Default)]
 pub struct Plain {
     text: Vec<u8>,
-    within: Within,
+    within: EscapeState,
 }
 
 /// Parser state: the context of the next byte.
 #[derive(Clone, Copy, Default)]
-enum Within {
+enum EscapeState {
     #[default]
     Text,
     /// After an escape.
@@ -37,23 +37,23 @@ impl Plain {
         &self.text
     }
 
-    fn take(&mut self, byte: u8) -> Within {
+    fn take(&mut self, byte: u8) -> EscapeState {
         match (self.within, byte) {
-            (Within::Text | Within::Control, 0x1b) => Within::Escape,
-            (Within::Text, b'\r' | 0x07 | 0x08) => Within::Text,
-            (Within::Text, text) => {
+            (EscapeState::Text | EscapeState::Control, 0x1b) => EscapeState::Escape,
+            (EscapeState::Text, b'\r' | 0x07 | 0x08) => EscapeState::Text,
+            (EscapeState::Text, text) => {
                 self.text.push(text);
-                Within::Text
+                EscapeState::Text
             }
-            (Within::Escape, b'[') => Within::Control,
-            (Within::Escape, b']' | b'P' | b'X' | b'^' | b'_') => Within::Command,
-            (Within::Escape, b' '..=b'/') => Within::Charset,
-            (Within::Control, 0x40..=0x7e) => Within::Text,
-            (Within::Control, _) => Within::Control,
-            (Within::Command, 0x07) | (Within::CommandEscape, b'\\') => Within::Text,
-            (Within::Command | Within::CommandEscape, 0x1b) => Within::CommandEscape,
-            (Within::Command | Within::CommandEscape, _) => Within::Command,
-            (Within::Escape | Within::Charset, _) => Within::Text,
+            (EscapeState::Escape, b'[') => EscapeState::Control,
+            (EscapeState::Escape, b']' | b'P' | b'X' | b'^' | b'_') => EscapeState::Command,
+            (EscapeState::Escape, b' '..=b'/') => EscapeState::Charset,
+            (EscapeState::Control, 0x40..=0x7e) => EscapeState::Text,
+            (EscapeState::Control, _) => EscapeState::Control,
+            (EscapeState::Command, 0x07) | (EscapeState::CommandEscape, b'\\') => EscapeState::Text,
+            (EscapeState::Command | EscapeState::CommandEscape, 0x1b) => EscapeState::CommandEscape,
+            (EscapeState::Command | EscapeState::CommandEscape, _) => EscapeState::Command,
+            (EscapeState::Escape | EscapeState::Charset, _) => EscapeState::Text,
         }
     }
 }

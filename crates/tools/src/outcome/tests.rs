@@ -1,25 +1,25 @@
 use super::*;
-use crate::{Base64Text, Contents};
+use crate::{Base64Text, EmbeddedContents};
 
 fn raw(text: &str) -> RawJson {
     RawJson::parse(text.to_owned()).unwrap()
 }
 
-fn image(bytes: usize) -> Block {
-    Block::Image { data: Base64Text::of(&vec![0; bytes]), mime: "image/png".into(), raw: None }
+fn image(bytes: usize) -> OutcomeBlock {
+    OutcomeBlock::Image { data: Base64Text::of(&vec![0; bytes]), mime: "image/png".into(), raw: None }
 }
 
-fn audio() -> Block {
-    Block::Audio { data: Base64Text::of(b"beep"), mime: String::new(), raw: None }
+fn audio() -> OutcomeBlock {
+    OutcomeBlock::Audio { data: Base64Text::of(b"beep"), mime: String::new(), raw: None }
 }
 
-fn link(name: Option<&str>, uri: &str) -> Block {
+fn link(name: Option<&str>, uri: &str) -> OutcomeBlock {
     let name = name.map(str::to_owned);
-    Block::Link { uri: uri.into(), name, mime: None, description: None, size: None, raw: None }
+    OutcomeBlock::Link { uri: uri.into(), name, mime: None, description: None, size: None, raw: None }
 }
 
-fn full_link() -> Block {
-    Block::Link {
+fn full_link() -> OutcomeBlock {
+    OutcomeBlock::Link {
         uri: "file:///a".into(),
         name: Some("a".into()),
         mime: Some("text/csv".into()),
@@ -29,46 +29,55 @@ fn full_link() -> Block {
     }
 }
 
-fn resource(contents: Contents) -> Block {
-    Block::Resource { uri: "file:///x".into(), mime: Some("text/plain".into()), contents, raw: None }
+fn resource(contents: EmbeddedContents) -> OutcomeBlock {
+    OutcomeBlock::Resource { uri: "file:///x".into(), mime: Some("text/plain".into()), contents, raw: None }
 }
 
-fn file() -> Block {
+fn file() -> OutcomeBlock {
     let note = "the first 100 lines are above".into();
-    Block::File { path: "/tmp/out.txt".into(), mime: None, bytes: 3_200_000, note }
+    OutcomeBlock::File { path: "/tmp/out.txt".into(), mime: None, bytes: 3_200_000, note }
 }
 
-fn other(kind: Option<&str>) -> Block {
-    Block::Other { kind: kind.map(str::to_owned), raw: raw(r#"{"type":"hologram","n":12345678901234567890123}"#) }
+fn other(kind: Option<&str>) -> OutcomeBlock {
+    OutcomeBlock::Other {
+        kind: kind.map(str::to_owned),
+        raw: raw(r#"{"type":"hologram","n":12345678901234567890123}"#),
+    }
 }
 
 #[test]
 fn every_kind_of_block_as_text() {
     let hostile = "image/png]\n[image\u{1b}\u{202e}";
-    let lying = Block::Image { data: Base64Text::of(b""), mime: hostile.into(), raw: None };
+    let lying = OutcomeBlock::Image { data: Base64Text::of(b""), mime: hostile.into(), raw: None };
     for (blocks, text) in [
         (vec![], ""),
-        (vec![Block::text("a\u{1b} ü 🎉")], "a\u{1b} ü 🎉"),
+        (vec![OutcomeBlock::text("a\u{1b} ü 🎉")], "a\u{1b} ü 🎉"),
         (vec![image(12_345)], "[image image/png, 12.3 kB]"),
         (vec![lying], r"[image image/png]\n[image\u{1b}\u{202e}, 0 bytes]"),
         (vec![audio()], "[audio, 4 bytes]"),
         (vec![link(None, "a:b")], "[link <a:b>]"),
         (vec![link(Some("näme"), "a:b")], "[link näme <a:b>]"),
         (vec![full_link()], r"[link a <file:///a> text/csv, 2.5 MB: all of\nit]"),
-        (vec![resource(Contents::Text("one\ntwo\n".into()))], "[resource file:///x text/plain, 2 lines]\none\ntwo\n"),
-        (vec![resource(Contents::Text("one".into()))], "[resource file:///x text/plain, 1 line]\none"),
-        (vec![resource(Contents::Bytes(Base64Text::of(b"z")))], "[resource file:///x text/plain, 1 byte]"),
-        (vec![resource(Contents::Nothing)], "[resource file:///x text/plain, nothing in it]"),
+        (
+            vec![resource(EmbeddedContents::Text("one\ntwo\n".into()))],
+            "[resource file:///x text/plain, 2 lines]\none\ntwo\n",
+        ),
+        (vec![resource(EmbeddedContents::Text("one".into()))], "[resource file:///x text/plain, 1 line]\none"),
+        (vec![resource(EmbeddedContents::Bytes(Base64Text::of(b"z")))], "[resource file:///x text/plain, 1 byte]"),
+        (vec![resource(EmbeddedContents::Nothing)], "[resource file:///x text/plain, nothing in it]"),
         (vec![file()], "[file /tmp/out.txt, 3.2 MB: the first 100 lines are above]"),
         (vec![other(Some("hologram"))], "[unknown content hologram, 47 bytes]"),
         (vec![other(None)], "[unknown content, 47 bytes]"),
-        (vec![Block::text("a"), image(1), Block::text(""), Block::text("b")], "a\n[image image/png, 1 byte]\n\nb"),
+        (
+            vec![OutcomeBlock::text("a"), image(1), OutcomeBlock::text(""), OutcomeBlock::text("b")],
+            "a\n[image image/png, 1 byte]\n\nb",
+        ),
     ] {
-        let outcome = Outcome::new(blocks);
+        let outcome = ToolOutcome::new(blocks);
         assert_eq!(outcome.text(), text);
         assert_eq!(outcome.report().output, text);
         let text_only = outcome.clone().for_text_only();
-        assert!(text_only.blocks.iter().all(|block| matches!(block, Block::Text { .. })));
+        assert!(text_only.blocks.iter().all(|block| matches!(block, OutcomeBlock::Text { .. })));
         assert_eq!(text_only.text(), text);
     }
 }
@@ -78,10 +87,10 @@ fn references_are_bounded() {
     let long = "x".repeat(1_000_000);
     let mime = || Some(long.clone());
     for block in [
-        Block::Image { data: Base64Text::of(b""), mime: long.clone(), raw: None },
+        OutcomeBlock::Image { data: Base64Text::of(b""), mime: long.clone(), raw: None },
         link(Some(&long), &long),
-        Block::Resource { uri: long.clone(), mime: mime(), contents: Contents::Nothing, raw: None },
-        Block::File { path: long.clone().into(), mime: mime(), bytes: 0, note: long.clone() },
+        OutcomeBlock::Resource { uri: long.clone(), mime: mime(), contents: EmbeddedContents::Nothing, raw: None },
+        OutcomeBlock::File { path: long.clone().into(), mime: mime(), bytes: 0, note: long.clone() },
         other(Some(&long)),
     ] {
         let text = block.as_text();
@@ -91,7 +100,7 @@ fn references_are_bounded() {
 }
 
 /// Checks the JSON report and the text of an outcome.
-fn check(outcome: Outcome, json: &str, text: &str) {
+fn check(outcome: ToolOutcome, json: &str, text: &str) {
     assert_eq!(serde_json::to_string(&outcome.report()).unwrap(), json);
     assert_eq!(outcome.text(), text);
     assert_eq!(outcome.clone().for_text_only().report(), outcome.report());
@@ -99,15 +108,15 @@ fn check(outcome: Outcome, json: &str, text: &str) {
 
 #[test]
 fn reports_of_answers() {
-    check(Outcome::text_of("done"), r#"{"success":true,"output":"done","error":null}"#, "done");
-    check(Outcome::default(), r#"{"success":true,"output":"","error":null}"#, "");
+    check(ToolOutcome::text_of("done"), r#"{"success":true,"output":"done","error":null}"#, "done");
+    check(ToolOutcome::default(), r#"{"success":true,"output":"","error":null}"#, "");
     check(
-        Outcome::text_of("found").with_data(raw(r#"{"n":12345678901234567890123}"#)),
+        ToolOutcome::text_of("found").with_data(raw(r#"{"n":12345678901234567890123}"#)),
         r#"{"success":true,"output":"found","data":{"n":12345678901234567890123},"error":null}"#,
         "found\n{\"n\":12345678901234567890123}",
     );
     check(
-        Outcome::default().with_data(raw("null")),
+        ToolOutcome::default().with_data(raw("null")),
         r#"{"success":true,"output":"","data":null,"error":null}"#,
         "null",
     );
@@ -117,17 +126,17 @@ fn reports_of_answers() {
 fn data_is_not_shown_twice() {
     let text = "{\n \"n\": 12345678901234567890123\n}";
     check(
-        Outcome::text_of(text).with_data(raw(r#"{"n":12345678901234567890123}"#)),
+        ToolOutcome::text_of(text).with_data(raw(r#"{"n":12345678901234567890123}"#)),
         r#"{"success":true,"output":"","data":{"n":12345678901234567890123},"error":null}"#,
         text,
     );
     check(
-        Outcome::new(vec![Block::text("see"), Block::text("[1]"), image(1)]).with_data(raw("[1]")),
+        ToolOutcome::new(vec![OutcomeBlock::text("see"), OutcomeBlock::text("[1]"), image(1)]).with_data(raw("[1]")),
         r#"{"success":true,"output":"see\n[image image/png, 1 byte]","data":[1],"error":null}"#,
         "see\n[1]\n[image image/png, 1 byte]",
     );
     check(
-        Outcome::text_of("plain").with_data(raw(r#"{"result":"plain"}"#)),
+        ToolOutcome::text_of("plain").with_data(raw(r#"{"result":"plain"}"#)),
         r#"{"success":true,"output":"plain","data":{"result":"plain"},"error":null}"#,
         "plain",
     );
@@ -136,16 +145,20 @@ fn data_is_not_shown_twice() {
 #[test]
 fn reports_of_failures() {
     let silent = r#"{"success":false,"output":"","error":"the tool failed and did not say why"}"#;
-    check(Outcome::error("no such file"), r#"{"success":false,"output":"","error":"no such file"}"#, "no such file");
-    check(Outcome { is_error: true, ..Outcome::default() }, silent, "");
-    check(Outcome::error(" \n"), silent, " \n");
     check(
-        Outcome { is_error: true, ..Outcome::default().with_data(raw(r#"{"code":7}"#)) },
+        ToolOutcome::error("no such file"),
+        r#"{"success":false,"output":"","error":"no such file"}"#,
+        "no such file",
+    );
+    check(ToolOutcome { is_error: true, ..ToolOutcome::default() }, silent, "");
+    check(ToolOutcome::error(" \n"), silent, " \n");
+    check(
+        ToolOutcome { is_error: true, ..ToolOutcome::default().with_data(raw(r#"{"code":7}"#)) },
         r#"{"success":false,"output":"","data":{"code":7},"error":"{\"code\":7}"}"#,
         r#"{"code":7}"#,
     );
     check(
-        Outcome::error("[7]").with_data(raw("[7]")),
+        ToolOutcome::error("[7]").with_data(raw("[7]")),
         r#"{"success":false,"output":"","data":[7],"error":"[7]"}"#,
         "[7]",
     );
@@ -154,7 +167,7 @@ fn reports_of_failures() {
 #[test]
 fn blocks_keep_what_they_came_as() {
     let came = raw(r#"{"type":"text","text":"a","annotations":{"priority":1}}"#);
-    let block = Block::Text { text: "a".into(), raw: Some(came.clone()) };
+    let block = OutcomeBlock::Text { text: "a".into(), raw: Some(came.clone()) };
     assert_eq!(block.raw(), Some(&came));
     assert_eq!(image(1).raw(), None);
     assert!(other(None).raw().is_some());

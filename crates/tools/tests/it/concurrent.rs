@@ -2,7 +2,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
 use wharf_tools::{
-    Call, Check, Description, Outcome, Pending, Registry, RegistryCallError, RegistrySnapshot, Tool, ToolError,
+    BoxFuture, GateDecision, Registry, RegistryCallError, RegistrySnapshot, Tool, ToolDescription, ToolError,
+    ToolInvocation, ToolOutcome,
 };
 
 use crate::fixture::{Sign, Told, call};
@@ -20,7 +21,7 @@ struct Ended {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
 async fn every_call_ends_once_while_tools_come_and_go() {
-    let gate = Told::new(|_| Check::Pass);
+    let gate = Told::new(|_| GateDecision::Pass);
     let registry = Arc::new(Registry::new(gate.clone()));
     let reached = Arc::new(AtomicUsize::new(0));
     let stop = Arc::new(AtomicBool::new(false));
@@ -120,11 +121,11 @@ struct Counted {
 }
 
 impl Tool for Counted {
-    fn description(&self) -> &Arc<Description> {
+    fn description(&self) -> &Arc<ToolDescription> {
         self.sign.description()
     }
 
-    fn call(&self, call: Call) -> Pending<'_, Result<Outcome, ToolError>> {
+    fn call(&self, call: ToolInvocation) -> BoxFuture<'_, Result<ToolOutcome, ToolError>> {
         self.reached.fetch_add(1, Ordering::SeqCst);
         self.sign.call(call)
     }

@@ -5,22 +5,22 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use wharf_json::RawJson;
 use wharf_tools::{
-    Attempt, Call, Check, Description, Fingerprint, Gate, Origin, Outcome, Pending, RegistrySnapshot, Tool, ToolCaller,
-    ToolError,
+    BoxFuture, Fingerprint, Gate, GateDecision, GatedCall, RegistrySnapshot, Tool, ToolCaller, ToolDescription,
+    ToolError, ToolInvocation, ToolOrigin, ToolOutcome,
 };
 
 /// Answers with its text and counts its calls.
 pub struct Sign {
-    description: Arc<Description>,
+    description: Arc<ToolDescription>,
     pub calls: AtomicUsize,
 }
 
 impl Sign {
     pub fn new(provider: &str, name: &str, text: &str) -> Arc<Self> {
-        let mut description = Description::new(name, text, RawJson::empty_object());
+        let mut description = ToolDescription::new(name, text, RawJson::empty_object());
         if !provider.is_empty() {
             let fingerprint = Fingerprint([text.len() as u8; 32]);
-            description.origin = Some(Origin { provider: provider.into(), name: name.into(), fingerprint });
+            description.origin = Some(ToolOrigin { provider: provider.into(), name: name.into(), fingerprint });
         }
         Arc::new(Self { description: Arc::new(description), calls: AtomicUsize::new(0) })
     }
@@ -31,13 +31,13 @@ impl Sign {
 }
 
 impl Tool for Sign {
-    fn description(&self) -> &Arc<Description> {
+    fn description(&self) -> &Arc<ToolDescription> {
         &self.description
     }
 
-    fn call(&self, call: Call) -> Pending<'_, Result<Outcome, ToolError>> {
+    fn call(&self, call: ToolInvocation) -> BoxFuture<'_, Result<ToolOutcome, ToolError>> {
         self.calls.fetch_add(1, Ordering::SeqCst);
-        let answer = Outcome::text_of(self.description.text.as_str()).with_data(call.arguments);
+        let answer = ToolOutcome::text_of(self.description.text.as_str()).with_data(call.arguments);
         Box::pin(std::future::ready(Ok(answer)))
     }
 }
@@ -48,7 +48,7 @@ pub struct Told<F> {
     checks: AtomicUsize,
 }
 
-impl<F: Fn(Attempt<'_>) -> Check + Send + Sync> Told<F> {
+impl<F: Fn(GatedCall<'_>) -> GateDecision + Send + Sync> Told<F> {
     pub fn new(say: F) -> Arc<Self> {
         Arc::new(Self { say, checks: AtomicUsize::new(0) })
     }
@@ -58,15 +58,15 @@ impl<F: Fn(Attempt<'_>) -> Check + Send + Sync> Told<F> {
     }
 }
 
-impl<F: Fn(Attempt<'_>) -> Check + Send + Sync> Gate for Told<F> {
-    fn check(&self, attempt: Attempt<'_>) -> Check {
+impl<F: Fn(GatedCall<'_>) -> GateDecision + Send + Sync> Gate for Told<F> {
+    fn check(&self, attempt: GatedCall<'_>) -> GateDecision {
         self.checks.fetch_add(1, Ordering::SeqCst);
         (self.say)(attempt)
     }
 }
 
-pub fn call() -> Call {
-    Call::new(RawJson::empty_object(), ToolCaller::agent())
+pub fn call() -> ToolInvocation {
+    ToolInvocation::new(RawJson::empty_object(), ToolCaller::agent())
 }
 
 pub fn names(snapshot: &RegistrySnapshot) -> Vec<String> {

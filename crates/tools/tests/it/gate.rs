@@ -4,20 +4,20 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use tokio::sync::oneshot;
 use wharf_json::RawJson;
 use wharf_tools::{
-    AllowAllGate, Attempt, Call, Check, Consent, Description, Outcome, Pending, Refusal, RefusalReason, Registry,
-    RegistryCallError, Tool, ToolCaller, ToolError, ToolErrorKind,
+    AllowAllGate, BoxFuture, CallRefusal, CallerConsent, GateDecision, GatedCall, RefusalReason, Registry,
+    RegistryCallError, Tool, ToolCaller, ToolDescription, ToolError, ToolErrorKind, ToolInvocation, ToolOutcome,
 };
 
 use crate::fixture::{Sign, Told, call};
 
-fn no() -> Refusal {
-    Refusal::new(RefusalReason::SaidNo { because: None })
+fn no() -> CallRefusal {
+    CallRefusal::new(RefusalReason::SaidNo { because: None })
 }
 
 /// What a gate says, how the call ends, and how often the tool is reached.
 async fn check(
-    say: impl Fn(Attempt<'_>) -> Check + Send + Sync + 'static,
-    ends: Result<&str, Refusal>,
+    say: impl Fn(GatedCall<'_>) -> GateDecision + Send + Sync + 'static,
+    ends: Result<&str, CallRefusal>,
     reached: usize,
 ) {
     let (gate, tool) = (Told::new(say), Sign::new("files", "read", "was read"));
@@ -34,35 +34,35 @@ async fn check(
 
 #[tokio::test]
 async fn every_way_through_the_gate_is_gone_once() {
-    check(|_| Check::Pass, Ok("was read"), 1).await;
-    check(|_| Check::Refuse(no()), Err(no()), 0).await;
-    check(|_| Check::Ask(Box::pin(async { Ok(()) })), Ok("was read"), 1).await;
-    check(|_| Check::Ask(Box::pin(async { Err(no()) })), Err(no()), 0).await;
+    check(|_| GateDecision::Pass, Ok("was read"), 1).await;
+    check(|_| GateDecision::Refuse(no()), Err(no()), 0).await;
+    check(|_| GateDecision::Ask(Box::pin(async { Ok(()) })), Ok("was read"), 1).await;
+    check(|_| GateDecision::Ask(Box::pin(async { Err(no()) })), Err(no()), 0).await;
 }
 
 #[tokio::test]
 async fn the_gate_sees_who_wants_what() {
     let gate = Told::new(|attempt| {
-        let Attempt { caller, tool, arguments } = attempt;
+        let GatedCall { caller, tool, arguments } = attempt;
         let origin = tool.origin.as_ref().expect("somebody else's tool");
         assert_eq!((&*tool.name, &*origin.provider, arguments.get()), ("read", "files", r#"{"n":1}"#));
         match caller.consent {
-            Consent::Ask => Check::Refuse(no()),
-            Consent::Given => Check::Pass,
+            CallerConsent::Ask => GateDecision::Refuse(no()),
+            CallerConsent::Given => GateDecision::Pass,
         }
     });
     let registry = Registry::new(gate.clone());
     registry.register(Sign::new("files", "read", ""));
     let arguments = RawJson::parse(r#"{"n":1}"#).unwrap();
     for (caller, passes) in [(ToolCaller::agent(), false), (ToolCaller::person(), true)] {
-        assert_eq!(registry.call("read", Call::new(arguments.clone(), caller)).await.is_ok(), passes);
+        assert_eq!(registry.call("read", ToolInvocation::new(arguments.clone(), caller)).await.is_ok(), passes);
     }
     assert_eq!(gate.count(), 2);
 }
 
 #[tokio::test]
 async fn what_cannot_be_called_is_not_put_before_the_gate() {
-    let gate = Told::new(|_| Check::Pass);
+    let gate = Told::new(|_| GateDecision::Pass);
     let registry = Registry::new(gate.clone());
     registry.register(Sign::new("one", "both", ""));
     registry.register(Sign::new("two", "both", ""));
@@ -77,7 +77,7 @@ async fn check_meanwhile(meanwhile: impl FnOnce(&Registry), expected: Option<&st
     let asked = std::sync::Mutex::new(Some(asked));
     let gate = Told::new(move |_| {
         let asked = asked.lock().expect("nobody panics").take().expect("asked once");
-        Check::Ask(Box::pin(async { asked.await.map_err(|_| no()) }))
+        GateDecision::Ask(Box::pin(async { asked.await.map_err(|_| no()) }))
     });
     let registry = Arc::new(Registry::new(gate.clone()));
     let tool = Sign::new("files", "read", "as approved");
@@ -134,7 +134,7 @@ async fn a_dropped_call_withdraws_the_question() {
         let dropped = dropped.clone();
         move |_| {
             let guard = Dropped(dropped.clone());
-            Check::Ask(Box::pin(async move {
+            GateDecision::Ask(Box::pin(async move {
                 let _guard = guard;
                 std::future::pending().await
             }))
@@ -156,26 +156,26 @@ async fn a_dropped_call_withdraws_the_question() {
 }
 
 /// Fails as it is told to.
-struct Broken(Arc<Description>);
+struct Broken(Arc<ToolDescription>);
 
 impl Tool for Broken {
-    fn description(&self) -> &Arc<Description> {
+    fn description(&self) -> &Arc<ToolDescription> {
         &self.0
     }
 
-    fn call(&self, _: Call) -> Pending<'_, Result<Outcome, ToolError>> {
+    fn call(&self, _: ToolInvocation) -> BoxFuture<'_, Result<ToolOutcome, ToolError>> {
         Box::pin(async { Err(ToolError::new(ToolErrorKind::TimedOut, "no answer within 5 s")) })
     }
 }
 
 #[tokio::test]
 async fn refusals_and_failures_are_errors_a_model_sees() {
-    let refused = Registry::new(Told::new(|_| Check::Refuse(no())));
+    let refused = Registry::new(Told::new(|_| GateDecision::Refuse(no())));
     let failed = Registry::new(Arc::new(AllowAllGate));
     for (registry, told) in
         [(&refused, "the call was refused: the person who was asked said no"), (&failed, "no answer within 5 s")]
     {
-        let description = Description::new("break", "", RawJson::empty_object());
+        let description = ToolDescription::new("break", "", RawJson::empty_object());
         registry.register(Arc::new(Broken(Arc::new(description))));
         let outcome = registry.call("break", call()).await.unwrap_err().to_outcome();
         assert_eq!((outcome.report().error.as_deref(), outcome.is_error), (Some(told), true));

@@ -1,7 +1,7 @@
 use std::sync::Arc;
 
 use proptest::prelude::*;
-use wharf_tools::{AllowAllGate, Found, Registry, RegistryCallError, Tool, WithheldReason};
+use wharf_tools::{AllowAllGate, NameLookup, Registry, RegistryCallError, Tool, WithheldReason};
 
 use crate::fixture::{Sign, call, names};
 
@@ -27,7 +27,7 @@ fn tools_come_and_go() {
     registry.replace_provider("files", vec![]);
     assert_eq!(names(&registry.snapshot()), ["Bash"]);
     assert_eq!(names(&before), ["Bash", "read", "write"], "whoever holds a snapshot sees the same tools");
-    assert!(matches!(before.find("read"), Found::One(tool) if tool.description().provider() == "files"));
+    assert!(matches!(before.find("read"), NameLookup::One(tool) if tool.description().provider() == "files"));
 }
 
 #[test]
@@ -51,7 +51,9 @@ fn the_newest_of_one_name_and_provider_stands() {
     registry.register(newest.clone());
     let snapshot = registry.snapshot();
     assert_eq!((snapshot.len(), snapshot.withheld()), (1, &[][..]));
-    assert!(matches!(snapshot.find("read"), Found::One(tool) if Arc::ptr_eq(tool.description(), newest.description())));
+    assert!(
+        matches!(snapshot.find("read"), NameLookup::One(tool) if Arc::ptr_eq(tool.description(), newest.description()))
+    );
 }
 
 /// What is withheld, as name, providers and reason.
@@ -64,7 +66,7 @@ fn check_withheld(registry: &Registry, expected: &[(&str, &[&str], WithheldReaso
     let expected = expected.iter().map(|(name, providers, reason)| (name.to_string(), providers.join(" "), *reason));
     assert_eq!(found.collect::<Vec<_>>(), expected.collect::<Vec<_>>());
     for held in snapshot.withheld() {
-        assert!(!matches!(snapshot.find(&held.name), Found::One(_)), "{}", held.name);
+        assert!(!matches!(snapshot.find(&held.name), NameLookup::One(_)), "{}", held.name);
         assert!(!names(&snapshot).contains(&held.name.to_string()));
     }
 }
@@ -134,7 +136,7 @@ proptest! {
             let mut givers: Vec<_> = tools.iter().filter(|(_, given)| given == name).collect();
             givers.sort();
             givers.dedup();
-            prop_assert_eq!(matches!(one.find(name), Found::One(_)), givers.len() == 1);
+            prop_assert_eq!(matches!(one.find(name), NameLookup::One(_)), givers.len() == 1);
         }
     }
 }

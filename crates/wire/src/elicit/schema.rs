@@ -11,7 +11,7 @@ use wharf_json::{JsonDecodeError, RawJson, members};
 /// Returns the fields of a schema, in schema order.
 pub(super) fn read_fields(schema: &RawJson, bounds: &JsonLimits) -> Result<Vec<Field>, JsonDecodeError> {
     #[derive(Deserialize)]
-    struct Shape<'a> {
+    struct WireObjectSchema<'a> {
         #[serde(rename = "type", default)]
         kind: Option<String>,
         #[serde(borrow, default)]
@@ -19,7 +19,7 @@ pub(super) fn read_fields(schema: &RawJson, bounds: &JsonLimits) -> Result<Vec<F
         #[serde(default)]
         required: Option<Vec<String>>,
     }
-    let shape: Shape = schema.decode(bounds)?;
+    let shape: WireObjectSchema = schema.decode(bounds)?;
     if shape.kind.is_some_and(|kind| kind != "object") {
         return Err(wrong("the requested schema is not an object's"));
     }

@@ -11,7 +11,7 @@ use super::{Plan, part};
 use crate::run::{Outcome, Surroundings, capture, cargo, run, say, target};
 
 /// One measured figure, with its unit, its baseline and its limit.
-struct Row {
+struct CatalogRow {
     what: &'static str,
     figure: &'static str,
     unit: &'static str,
@@ -19,25 +19,37 @@ struct Row {
     limit: Option<f64>,
 }
 
-const ROWS: [Row; 6] = [
-    Row {
+const ROWS: [CatalogRow; 6] = [
+    CatalogRow {
         what: "merging all servers",
         figure: "merge_us",
         unit: "µs",
         plain: Some("plain_merge_us"),
         limit: Some(10_000.0),
     },
-    Row {
+    CatalogRow {
         what: "merging them one by one, a catalog each",
         figure: "grow_us",
         unit: "µs",
         plain: Some("plain_merge_us"),
         limit: None,
     },
-    Row { what: "finding a name", figure: "find_ns", unit: "ns", plain: Some("plain_find_ns"), limit: Some(200.0) },
-    Row { what: "finding a server's tool", figure: "id_ns", unit: "ns", plain: None, limit: None },
-    Row { what: "changing one server", figure: "change_us", unit: "µs", plain: Some("plain_change_us"), limit: None },
-    Row { what: "making one server's section", figure: "section_us", unit: "µs", plain: None, limit: None },
+    CatalogRow {
+        what: "finding a name",
+        figure: "find_ns",
+        unit: "ns",
+        plain: Some("plain_find_ns"),
+        limit: Some(200.0),
+    },
+    CatalogRow { what: "finding a server's tool", figure: "id_ns", unit: "ns", plain: None, limit: None },
+    CatalogRow {
+        what: "changing one server",
+        figure: "change_us",
+        unit: "µs",
+        plain: Some("plain_change_us"),
+        limit: None,
+    },
+    CatalogRow { what: "making one server's section", figure: "section_us", unit: "µs", plain: None, limit: None },
 ];
 
 pub fn catalog(words: &[&str]) -> Outcome {
@@ -73,7 +85,7 @@ fn page(plan: &Plan, here: &Surroundings, rounds: &[Value]) -> String {
         plan.command,
     );
     for row in &ROWS {
-        let Row { what, figure, unit, plain, limit } = row;
+        let CatalogRow { what, figure, unit, plain, limit } = row;
         let shown = |value: f64| format!("{value:.0} {unit}");
         let plain = plain.map(|plain| (shown(of(rounds, plain)), format!("{:.2}×", relation(rounds, figure, plain))));
         let (map, relation) = plain.unwrap_or_else(|| ("–".into(), "–".into()));
@@ -94,7 +106,7 @@ fn relation(rounds: &[Value], figure: &str, plain: &str) -> f64 {
 }
 
 fn check(rounds: &[Value]) -> Outcome {
-    for Row { what, figure, unit, limit, .. } in &ROWS {
+    for CatalogRow { what, figure, unit, limit, .. } in &ROWS {
         let found = of(rounds, figure);
         // A missing figure is NaN and fails every limit.
         if limit.is_some_and(|limit| found.is_nan() || found > limit) {

@@ -49,7 +49,7 @@ pub fn cli(words: &[&str]) -> Outcome {
     let others = peers::install_command_lines()?;
     run(cargo().args(["build", "--profile", "dist", "--package", "wharf-cli", "--bin", "wharf"]))?;
     run(cargo().args(["build", "--profile", "dist", "--package", "wharf-peers", "--bin", "bench-cli-bare"]))?;
-    let bench = Bench { binaries: target().join("dist"), others, home: home()? };
+    let bench = CliBench { binaries: target().join("dist"), others, home: home()? };
     let rounds = bench.measure(&plan)?;
     part::put(&cli_table::page(&plan, &rounds))
 }
@@ -82,13 +82,13 @@ fn home() -> Outcome<PathBuf> {
     Ok(home)
 }
 
-struct Bench {
+struct CliBench {
     binaries: PathBuf,
     others: PathBuf,
     home: PathBuf,
 }
 
-impl Bench {
+impl CliBench {
     fn measure(&self, plan: &Plan) -> Outcome<Rounds> {
         say!("{} rounds of {} commands", plan.rounds, EVERYBODY.len());
         for who in EVERYBODY {

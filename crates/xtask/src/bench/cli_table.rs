@@ -31,7 +31,7 @@ pub fn page(plan: &Plan, rounds: &Rounds) -> String {
         let _ = writeln!(page, "| {} | {:.1} ms |", label(who), median(times(rounds, who)));
     }
     page.push_str("\n| what | measured | limit | held |\n| --- | ---: | ---: | --- |\n");
-    for Row { what, measured, limit, reached } in rows(rounds) {
+    for CliLimitRow { what, measured, limit, reached } in rows(rounds) {
         let held = if reached { "yes" } else { "**no**" };
         let _ = writeln!(page, "| {what} | {measured} | {limit} | {held} |");
     }
@@ -51,14 +51,14 @@ fn label(who: Who) -> String {
     told.to_owned()
 }
 
-struct Row {
+struct CliLimitRow {
     what: String,
     measured: String,
     limit: String,
     reached: bool,
 }
 
-fn rows(rounds: &Rounds) -> [Row; 5] {
+fn rows(rounds: &Rounds) -> [CliLimitRow; 5] {
     [
         more(rounds, Who::List, Who::Version, 3.0),
         more(rounds, Who::Call, Who::Bare, 5.0),
@@ -69,9 +69,9 @@ fn rows(rounds: &Rounds) -> [Row; 5] {
 }
 
 /// Compares two commands by the difference in milliseconds.
-fn more(rounds: &Rounds, one: Who, other: Who, limit: f64) -> Row {
+fn more(rounds: &Rounds, one: Who, other: Who, limit: f64) -> CliLimitRow {
     let difference = compared(rounds, one, other, |one, other| one - other);
-    Row {
+    CliLimitRow {
         what: format!("{} beyond {}", label(one), label(other)),
         measured: format!("{difference:+.1} ms"),
         limit: format!("{limit:+.0} ms"),
@@ -80,9 +80,9 @@ fn more(rounds: &Rounds, one: Who, other: Who, limit: f64) -> Row {
 }
 
 /// Compares another client with ours by the ratio of their times.
-fn slower(rounds: &Rounds, one: Who, ours: Who) -> Row {
+fn slower(rounds: &Rounds, one: Who, ours: Who) -> CliLimitRow {
     let relation = compared(rounds, one, ours, |one, ours| one / ours);
-    Row {
+    CliLimitRow {
         what: format!("{} : {}", label(one), label(ours)),
         measured: format!("{relation:.1}×"),
         limit: "at least 10×".into(),

@@ -41,7 +41,7 @@ pub fn host(words: &[&str]) -> Outcome {
     }
     let build = ["bench-host", "bench-host-allocations", "bench-host-server"].map(|name| ["--bin", name]).concat();
     run(cargo().args(["build", "--profile", "dist", "--package", "wharf-peers"]).args(build))?;
-    let bench = Bench { binaries: target().join("dist") };
+    let bench = HostBench { binaries: target().join("dist") };
     let mut rows = bench.crowd(&plan)?;
     rows.extend(bench.kills(&plan)?);
     rows.extend(bench.overhead()?);
@@ -60,11 +60,11 @@ impl Plan {
     }
 }
 
-struct Bench {
+struct HostBench {
     binaries: PathBuf,
 }
 
-impl Bench {
+impl HostBench {
     fn crowd(&self, plan: &Plan) -> Outcome<Vec<Row>> {
         let seconds = plan.seconds.to_string();
         let calling = ["--callers", "4", "--secs", &seconds];

@@ -46,7 +46,7 @@ pub fn repl(words: &[&str]) -> Outcome {
     let plan = Plan::parse(words)?;
     run(cargo().args(["build", "--profile", "dist", "--package", "wharf-cli", "--bin", "wharf"]))?;
     run(cargo().args(["build", "--profile", "dist", "--package", "wharf-testkit", "--bin", "typist"]))?;
-    let bench = Bench { binaries: target().join("dist"), homes: target().join("bench/repl") };
+    let bench = ReplBench { binaries: target().join("dist"), homes: target().join("bench/repl") };
     let _ = fs::remove_dir_all(&bench.homes);
     let measured = bench.measure(&plan)?;
     part::put(&repl_table::page(&plan, &measured))
@@ -65,12 +65,12 @@ impl Plan {
     }
 }
 
-struct Bench {
+struct ReplBench {
     binaries: PathBuf,
     homes: PathBuf,
 }
 
-impl Bench {
+impl ReplBench {
     fn measure(&self, plan: &Plan) -> Outcome<Measured> {
         let empty = self.home("empty", Map::new())?;
         let crowd = self.home("crowd", self.crowd())?;

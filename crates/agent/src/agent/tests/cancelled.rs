@@ -5,8 +5,8 @@ use wharf_testkit::pty::PATIENCE;
 use super::*;
 
 /// Registers a tool that never returns. Returns counters of its starts and drops.
-fn hang(stage: &Stage) -> (Count, Count) {
-    let (begun, left) = (Count::new(), Count::new());
+fn hang(stage: &AgentFixture) -> (WaitableCounter, WaitableCounter) {
+    let (begun, left) = (WaitableCounter::new(), WaitableCounter::new());
     let (beginning, leaving) = (begun.clone(), left.clone());
     stage.tool("hang", move |call| {
         let (beginning, leaving) = (beginning.clone(), DropReporter(leaving.clone(), call.progress));
@@ -32,15 +32,15 @@ fn hanging(times: usize) -> Answer {
 #[tokio::test]
 async fn in_the_middle_of_ten_calls_all_are_withdrawn_before_the_end() {
     for format in FORMATS {
-        let stage = Stage::of([hanging(10)]);
+        let stage = AgentFixture::of([hanging(10)]);
         let (begun, left) = hang(&stage);
         let agent = stage.agent(format).await;
-        let mut run = agent.start(Conversation::default(), vec![Block::Text("go".into())]);
+        let mut run = agent.start(Conversation::default(), vec![TurnBlock::Text("go".into())]);
         begun.reached(10).await;
         assert_eq!(left.so_far(), 0);
         run.cancel();
         let events = to_the_end(&mut run).await;
-        assert_eq!((ending(&events), left.so_far()), (Some(&Ending::Cancelled), 10));
+        assert_eq!((ending(&events), left.so_far()), (Some(&RunEnding::Cancelled), 10));
         let told = events.iter().filter_map(|event| match event {
             RunEvent::CallProgress { .. } => Some("left"),
             RunEvent::CallEnded { .. } => Some("ended"),
@@ -55,10 +55,10 @@ async fn in_the_middle_of_ten_calls_all_are_withdrawn_before_the_end() {
 
 #[tokio::test]
 async fn calls_that_wait_their_turn_are_not_begun() {
-    let stage = Stage::of([hanging(10)]);
+    let stage = AgentFixture::of([hanging(10)]);
     let (begun, left) = hang(&stage);
     let limits = AgentLimits { calls_at_once: 3, ..AgentLimits::default() };
-    let mut run = stage.agent_within(Format::Anthropic, limits).await.start(Conversation::default(), Vec::new());
+    let mut run = stage.agent_within(ApiFormat::Anthropic, limits).await.start(Conversation::default(), Vec::new());
     begun.reached(3).await;
     run.cancel();
     assert_eq!(results(&run.finish().await).len(), 10);
@@ -68,13 +68,13 @@ async fn calls_that_wait_their_turn_are_not_begun() {
 #[tokio::test]
 async fn in_the_middle_of_an_answer_what_came_is_kept() {
     for format in FORMATS {
-        let stage = Stage::of([Answer::text(&"word ".repeat(100)).held("never", 5)]);
+        let stage = AgentFixture::of([Answer::text(&"word ".repeat(100)).held("never", 5)]);
         let agent = stage.agent(format).await;
-        let mut run = agent.start(Conversation::default(), vec![Block::Text("go".into())]);
+        let mut run = agent.start(Conversation::default(), vec![TurnBlock::Text("go".into())]);
         while !matches!(run.next().await, Some(RunEvent::Text(_))) {}
         run.cancel();
         let events = to_the_end(&mut run).await;
-        assert_eq!(ending(&events), Some(&Ending::Cancelled));
+        assert_eq!(ending(&events), Some(&RunEnding::Cancelled));
         soon(stage.modeld.await_left(1)).await;
         let conversation = run.finish().await;
         assert!(last_words(&conversation).starts_with("word "), "{format}: {conversation:?}");
@@ -84,9 +84,9 @@ async fn in_the_middle_of_an_answer_what_came_is_kept() {
 
 #[tokio::test]
 async fn before_an_answer_the_words_stay_and_are_not_doubled() {
-    let stage = Stage::of([Answer::text("late").held("never", 0)]);
-    let agent = stage.agent(Format::ChatCompletions).await;
-    let mut run = agent.start(Conversation::default(), vec![Block::Text("go on".into())]);
+    let stage = AgentFixture::of([Answer::text("late").held("never", 0)]);
+    let agent = stage.agent(ApiFormat::ChatCompletions).await;
+    let mut run = agent.start(Conversation::default(), vec![TurnBlock::Text("go on".into())]);
     soon(stage.modeld.await_request(1)).await;
     run.cancel();
     let conversation = run.finish().await;
@@ -98,9 +98,10 @@ async fn before_an_answer_the_words_stay_and_are_not_doubled() {
 
 #[tokio::test]
 async fn a_run_that_is_dropped_withdraws_its_calls() {
-    let stage = Stage::of([hanging(4)]);
+    let stage = AgentFixture::of([hanging(4)]);
     let (begun, left) = hang(&stage);
-    let run = stage.agent(Format::Responses).await.start(Conversation::default(), vec![Block::Text("go".into())]);
+    let run =
+        stage.agent(ApiFormat::Responses).await.start(Conversation::default(), vec![TurnBlock::Text("go".into())]);
     begun.reached(4).await;
     drop(run);
     left.reached(4).await;

@@ -21,9 +21,9 @@ fn delegating(call: Answer) -> Script {
     Script::default().when(text("the task"), call).when(text("begin"), Answer::call("Agent", task))
 }
 
-async fn stage(script: Script) -> Stage {
-    let stage = Stage::new(script);
-    let model = stage.model(Format::Anthropic).await;
+async fn stage(script: Script) -> AgentFixture {
+    let stage = AgentFixture::new(script);
+    let model = stage.model(ApiFormat::Anthropic).await;
     let sub_agent = SubAgent::new(model, &stage.registry, AgentLimits::default());
     stage.registry.register(Arc::new(sub_agent.with_effort(Some(ReasoningEffort::Low))));
     stage
@@ -35,18 +35,18 @@ async fn its_last_words_are_the_outcome_and_its_calls_are_its_own() {
         .when(result("found pong"), Answer::text("done"))
         .when(result("pong"), Answer::text("found pong"));
     let stage = stage(script).await;
-    let callers = Count::new();
+    let callers = WaitableCounter::new();
     let (seen, notes) = (callers.clone(), stage.registry.notes().clone());
-    stage.tool("ping", move |call: Call| {
-        if call.caller == (ToolCaller { name: "sub-agent".into(), consent: wharf_tools::Consent::Ask }) {
+    stage.tool("ping", move |call: ToolInvocation| {
+        if call.caller == (ToolCaller { name: "sub-agent".into(), consent: wharf_tools::CallerConsent::Ask }) {
             seen.add();
         }
         notes.push("files", "for the agent above");
-        async { Ok(Outcome::text_of("pong")) }
+        async { Ok(ToolOutcome::text_of("pong")) }
     });
-    let agent = stage.agent(Format::Anthropic).await;
+    let agent = stage.agent(ApiFormat::Anthropic).await;
     let (events, conversation) = stage.play(&agent, Conversation::default(), "begin").await;
-    assert_eq!(ending(&events), Some(&Ending::Done), "{:?}", stage.modeld.refusals());
+    assert_eq!(ending(&events), Some(&RunEnding::Done), "{:?}", stage.modeld.refusals());
     assert_eq!((results(&conversation), last_words(&conversation)), (vec!["found pong".into()], "done"));
     let message = events.iter().find_map(|event| match event {
         RunEvent::CallProgress { progress, .. } => progress.message.clone(),
@@ -73,12 +73,12 @@ async fn it_cannot_delegate_and_gets_no_new_tools() {
     let stage = Arc::new(stage(script).await);
     let adding = Arc::downgrade(&stage);
     stage.tool("add", move |_| {
-        adding.upgrade().unwrap().tool("late", async |_| Ok(Outcome::text_of("too late")));
-        async { Ok(Outcome::text_of("added")) }
+        adding.upgrade().unwrap().tool("late", async |_| Ok(ToolOutcome::text_of("too late")));
+        async { Ok(ToolOutcome::text_of("added")) }
     });
-    let agent = stage.agent(Format::Anthropic).await;
+    let agent = stage.agent(ApiFormat::Anthropic).await;
     let (events, _) = stage.play(&agent, Conversation::default(), "begin").await;
-    assert_eq!(ending(&events), Some(&Ending::Done), "{:?}", stage.modeld.refusals());
+    assert_eq!(ending(&events), Some(&RunEnding::Done), "{:?}", stage.modeld.refusals());
     let told = stage.modeld.requests()[3].body.to_string();
     assert!(told.contains("there is no tool late") && !told.contains("too late"), "{told}");
 }
@@ -88,7 +88,7 @@ async fn why_it_did_not_finish_is_told() {
     let script = delegating(Answer { stop: Some(wharf_testkit::modeld::Stop::Refusal), ..Answer::text("no") })
         .when(result("the model refused"), Answer::text("done"));
     let stage = stage(script).await;
-    let agent = stage.agent(Format::Anthropic).await;
+    let agent = stage.agent(ApiFormat::Anthropic).await;
     let (_, conversation) = stage.play(&agent, Conversation::default(), "begin").await;
     assert_eq!(results(&conversation), ["!the sub-agent did not finish: the model refused\nThe last it said: no"]);
 }
@@ -107,13 +107,13 @@ async fn its_requests_count_against_those_of_its_agent() {
     let number = AtomicUsize::new(0);
     stage.tool("ping", move |_| {
         let pong = format!("pong {}", number.fetch_add(1, Ordering::SeqCst));
-        async { Ok(Outcome::text_of(pong)) }
+        async { Ok(ToolOutcome::text_of(pong)) }
     });
     for (requests, own) in [(4, 1), (40, 2)] {
         let before = stage.modeld.requests().len();
-        let agent = stage.agent_within(Format::Anthropic, AgentLimits { requests, ..AgentLimits::default() }).await;
+        let agent = stage.agent_within(ApiFormat::Anthropic, AgentLimits { requests, ..AgentLimits::default() }).await;
         let (events, _) = stage.play(&agent, Conversation::default(), "begin").await;
-        assert_eq!(ending(&events), Some(&Ending::OutOfRequests), "{:?}", stage.modeld.refusals());
+        assert_eq!(ending(&events), Some(&RunEnding::OutOfRequests), "{:?}", stage.modeld.refusals());
         assert_eq!(stage.modeld.requests().len() - before, usize::try_from(requests).unwrap());
         let asked = events.iter().filter(|event| matches!(event, RunEvent::Asking { .. })).count();
         let delegated = events.iter().filter_map(|event| match event {
@@ -130,8 +130,8 @@ async fn what_it_costs_is_told_and_its_effort_is_the_agents() {
         .when(result("found pong"), Answer::text("done"))
         .when(result("pong"), Answer::text("found pong"));
     let stage = stage(script).await;
-    stage.tool("ping", async |_| Ok(Outcome::text_of("pong")));
-    let agent = stage.agent(Format::Anthropic).await;
+    stage.tool("ping", async |_| Ok(ToolOutcome::text_of("pong")));
+    let agent = stage.agent(ApiFormat::Anthropic).await;
     let (events, _) = stage.play(&agent, Conversation::default(), "begin").await;
     let own = events.iter().filter(|event| matches!(event, RunEvent::Usage { .. })).count();
     let delegated: Vec<&RunEvent> = events.iter().filter(|event| matches!(event, RunEvent::Delegated { .. })).collect();
@@ -143,14 +143,14 @@ async fn what_it_costs_is_told_and_its_effort_is_the_agents() {
 }
 
 /// Wraps a sub-agent and captures the progress sink of the parent run.
-struct Watched(SubAgent, Arc<Mutex<Option<ProgressSink>>>);
+struct SinkCapturingSubAgent(SubAgent, Arc<Mutex<Option<ProgressSink>>>);
 
-impl Tool for Watched {
-    fn description(&self) -> &Arc<Description> {
+impl Tool for SinkCapturingSubAgent {
+    fn description(&self) -> &Arc<ToolDescription> {
         self.0.description()
     }
 
-    fn call(&self, call: Call) -> Pending<'_, Answered> {
+    fn call(&self, call: ToolInvocation) -> BoxFuture<'_, ToolCallResult> {
         self.1.lock().unwrap().clone_from(&call.progress);
         self.0.call(call)
     }
@@ -158,11 +158,11 @@ impl Tool for Watched {
 
 #[tokio::test]
 async fn cancelled_with_its_agent_its_calls_are_withdrawn_before_the_end() {
-    let stage = Stage::new(delegating(Answer::call("hang", json!({})).and(Say::call("hang", json!({})))));
-    let sub_agent = SubAgent::new(stage.model(Format::Anthropic).await, &stage.registry, AgentLimits::default());
+    let stage = AgentFixture::new(delegating(Answer::call("hang", json!({})).and(Say::call("hang", json!({})))));
+    let sub_agent = SubAgent::new(stage.model(ApiFormat::Anthropic).await, &stage.registry, AgentLimits::default());
     let sink = Arc::<Mutex<Option<ProgressSink>>>::default();
-    stage.registry.register(Arc::new(Watched(sub_agent, sink.clone())));
-    let (begun, left) = (Count::new(), Count::new());
+    stage.registry.register(Arc::new(SinkCapturingSubAgent(sub_agent, sink.clone())));
+    let (begun, left) = (WaitableCounter::new(), WaitableCounter::new());
     let (beginning, leaving) = (begun.clone(), left.clone());
     stage.tool("hang", move |_| {
         let (beginning, leaving) = (beginning.clone(), DropReporter(leaving.clone(), sink.lock().unwrap().clone()));
@@ -173,12 +173,12 @@ async fn cancelled_with_its_agent_its_calls_are_withdrawn_before_the_end() {
         }
     });
     let mut run =
-        stage.agent(Format::Anthropic).await.start(Conversation::default(), vec![Block::Text("begin".into())]);
+        stage.agent(ApiFormat::Anthropic).await.start(Conversation::default(), vec![TurnBlock::Text("begin".into())]);
     begun.reached(2).await;
     assert_eq!(left.so_far(), 0);
     run.cancel();
     let events = to_the_end(&mut run).await;
-    assert_eq!(ending(&events), Some(&Ending::Cancelled));
+    assert_eq!(ending(&events), Some(&RunEnding::Cancelled));
     let told = events.iter().filter_map(|event| match event {
         RunEvent::CallProgress { progress, .. } if progress.message.is_none() => Some("left"),
         RunEvent::Delegated { requests: 1, .. } => Some("counted"),

@@ -9,7 +9,7 @@ use crate::provider::ModelError;
 async fn a_wait_is_told_before_the_answer() {
     for format in FORMATS {
         let busy = Answer::fail(AnswerFailure::Status(503, Some("0".into())));
-        let stage = Stage::of([busy, Answer::text("done")]);
+        let stage = AgentFixture::of([busy, Answer::text("done")]);
         let agent = stage.agent(format).await;
         let (events, conversation) = stage.play(&agent, Conversation::default(), "go").await;
         assert_eq!(last_words(&conversation), "done");
@@ -23,10 +23,10 @@ async fn a_wait_is_told_before_the_answer() {
 
 #[tokio::test]
 async fn a_run_that_waits_can_be_cancelled() {
-    let stage = Stage::of([Answer::fail(AnswerFailure::Status(503, Some("60".into())))]);
-    let agent = stage.agent(Format::Anthropic).await;
-    let mut run = agent.start(Conversation::default(), vec![Block::Text("go".into())]);
+    let stage = AgentFixture::of([Answer::fail(AnswerFailure::Status(503, Some("60".into())))]);
+    let agent = stage.agent(ApiFormat::Anthropic).await;
+    let mut run = agent.start(Conversation::default(), vec![TurnBlock::Text("go".into())]);
     while !matches!(run.next().await, Some(RunEvent::Waiting { .. })) {}
     run.cancel();
-    assert_eq!(ending(&to_the_end(&mut run).await), Some(&Ending::Cancelled));
+    assert_eq!(ending(&to_the_end(&mut run).await), Some(&RunEnding::Cancelled));
 }

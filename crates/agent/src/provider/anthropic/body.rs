@@ -5,60 +5,60 @@ use std::borrow::Cow;
 use serde::Serialize;
 use wharf_json::RawJson;
 
-use super::thinking::{OutputConfig, Thinking, output_config, thinking};
-use crate::conversation::{Block, ResultBlock, Role, Turn};
+use super::thinking::{OutputConfig, ThinkingParams, output_config, thinking};
+use crate::conversation::{ConversationTurn, ResultBlock, TurnBlock, TurnRole};
 use crate::provider::definitions::alias;
-use crate::provider::{EncodedTool, Provider, Request, ToolChoice};
+use crate::provider::{CompletionRequest, EncodedTool, ModelProvider, ToolChoice};
 
 #[derive(Serialize)]
-struct Body<'a> {
+struct MessagesRequest<'a> {
     model: &'a str,
     max_tokens: u32,
     stream: bool,
     #[serde(skip_serializing_if = "Option::is_none")]
     system: Option<&'a str>,
-    messages: Vec<Message<'a>>,
+    messages: Vec<RequestMessage<'a>>,
     #[serde(skip_serializing_if = "Vec::is_empty")]
-    tools: Vec<Tool<'a>>,
+    tools: Vec<AnthropicTool<'a>>,
     #[serde(skip_serializing_if = "Option::is_none")]
-    tool_choice: Option<Choice<'a>>,
+    tool_choice: Option<AnthropicToolChoice<'a>>,
     #[serde(skip_serializing_if = "Option::is_none")]
-    thinking: Option<Thinking>,
+    thinking: Option<ThinkingParams>,
     #[serde(skip_serializing_if = "Option::is_none")]
     output_config: Option<OutputConfig>,
 }
 
 #[derive(Serialize)]
-struct Message<'a> {
-    role: Role,
-    content: Vec<Content<'a>>,
+struct RequestMessage<'a> {
+    role: TurnRole,
+    content: Vec<AnthropicContent<'a>>,
 }
 
 #[derive(Serialize)]
 #[serde(untagged)]
-enum Content<'a> {
-    Known(Known<'a>),
+enum AnthropicContent<'a> {
+    Known(KnownContent<'a>),
     Carried(&'a RawJson),
 }
 
 #[derive(Serialize)]
 #[serde(tag = "type", rename_all = "snake_case")]
-enum Known<'a> {
+enum KnownContent<'a> {
     Text { text: &'a str },
-    Image { source: Source<'a> },
+    Image { source: ImageSource<'a> },
     ToolUse { id: &'a str, name: Cow<'a, str>, input: &'a RawJson },
-    ToolResult { tool_use_id: &'a str, content: Vec<Known<'a>>, is_error: bool },
+    ToolResult { tool_use_id: &'a str, content: Vec<KnownContent<'a>>, is_error: bool },
 }
 
 #[derive(Serialize)]
-struct Source<'a> {
+struct ImageSource<'a> {
     r#type: &'static str,
     media_type: &'a str,
     data: &'a str,
 }
 
 #[derive(Serialize)]
-struct Tool<'a> {
+struct AnthropicTool<'a> {
     name: &'a str,
     description: &'a str,
     input_schema: &'a RawJson,
@@ -66,7 +66,7 @@ struct Tool<'a> {
 
 #[derive(Serialize)]
 #[serde(tag = "type", rename_all = "snake_case")]
-enum Choice<'a> {
+enum AnthropicToolChoice<'a> {
     Auto,
     None,
     Any,
@@ -74,11 +74,14 @@ enum Choice<'a> {
 }
 
 /// Serializes a request.
-pub(in crate::provider) fn body(provider: &Provider, request: &Request<'_>) -> Result<Vec<u8>, serde_json::Error> {
+pub(in crate::provider) fn body(
+    provider: &ModelProvider,
+    request: &CompletionRequest<'_>,
+) -> Result<Vec<u8>, serde_json::Error> {
     let (source, tools) = (provider.source(), &request.tools.offered);
     let turns = &request.conversation.turns;
     let messages = turns.iter().map(|turn| message(turn, &source)).filter(|message| !message.content.is_empty());
-    serde_json::to_vec(&Body {
+    serde_json::to_vec(&MessagesRequest {
         model: &provider.model,
         max_tokens: provider.max_tokens,
         stream: true,
@@ -92,52 +95,54 @@ pub(in crate::provider) fn body(provider: &Provider, request: &Request<'_>) -> R
 }
 
 /// Converts a turn to a message. Results come first, because the API requires them directly after their calls.
-fn message<'a>(turn: &'a Turn, source: &str) -> Message<'a> {
-    let mut blocks: Vec<&Block> = turn.blocks.iter().collect();
-    blocks.sort_by_key(|block| !matches!(block, Block::ToolResult { .. }));
-    Message { role: turn.role, content: blocks.into_iter().filter_map(|block| content(block, source)).collect() }
+fn message<'a>(turn: &'a ConversationTurn, source: &str) -> RequestMessage<'a> {
+    let mut blocks: Vec<&TurnBlock> = turn.blocks.iter().collect();
+    blocks.sort_by_key(|block| !matches!(block, TurnBlock::ToolResult { .. }));
+    RequestMessage { role: turn.role, content: blocks.into_iter().filter_map(|block| content(block, source)).collect() }
 }
 
-fn content<'a>(block: &'a Block, source: &str) -> Option<Content<'a>> {
-    Some(Content::Known(match block {
+fn content<'a>(block: &'a TurnBlock, source: &str) -> Option<AnthropicContent<'a>> {
+    Some(AnthropicContent::Known(match block {
         // The API rejects empty text.
-        Block::Text(text) | Block::Relayed(text) if text.trim().is_empty() => return None,
-        Block::Text(text) | Block::Relayed(text) => Known::Text { text },
-        Block::Image { media_type, data } => image(media_type, data),
-        Block::ToolCall { id, name, arguments, .. } => Known::ToolUse { id, name: alias(name), input: arguments },
-        Block::ToolResult { id, content, is_error } => Known::ToolResult {
+        TurnBlock::Text(text) | TurnBlock::Relayed(text) if text.trim().is_empty() => return None,
+        TurnBlock::Text(text) | TurnBlock::Relayed(text) => KnownContent::Text { text },
+        TurnBlock::Image { media_type, data } => image(media_type, data),
+        TurnBlock::ToolCall { id, name, arguments, .. } => {
+            KnownContent::ToolUse { id, name: alias(name), input: arguments }
+        }
+        TurnBlock::ToolResult { id, content, is_error } => KnownContent::ToolResult {
             tool_use_id: id,
             content: content.iter().filter_map(result).collect(),
             is_error: *is_error,
         },
-        Block::Thinking { provider, raw } | Block::Unknown { provider, raw } => {
-            return (provider == source).then_some(Content::Carried(raw));
+        TurnBlock::Thinking { provider, raw } | TurnBlock::Unknown { provider, raw } => {
+            return (provider == source).then_some(AnthropicContent::Carried(raw));
         }
     }))
 }
 
-fn result(block: &ResultBlock) -> Option<Known<'_>> {
+fn result(block: &ResultBlock) -> Option<KnownContent<'_>> {
     match block {
         ResultBlock::Text(text) if text.trim().is_empty() => None,
-        ResultBlock::Text(text) => Some(Known::Text { text }),
+        ResultBlock::Text(text) => Some(KnownContent::Text { text }),
         ResultBlock::Image { media_type, data } => Some(image(media_type, data)),
     }
 }
 
-fn image<'a>(media_type: &'a str, data: &'a str) -> Known<'a> {
-    Known::Image { source: Source { r#type: "base64", media_type, data } }
+fn image<'a>(media_type: &'a str, data: &'a str) -> KnownContent<'a> {
+    KnownContent::Image { source: ImageSource { r#type: "base64", media_type, data } }
 }
 
-fn tool(offered: &EncodedTool) -> Tool<'_> {
+fn tool(offered: &EncodedTool) -> AnthropicTool<'_> {
     let EncodedTool { alias, description, schema } = offered;
-    Tool { name: alias, description, input_schema: schema }
+    AnthropicTool { name: alias, description, input_schema: schema }
 }
 
-fn choice(choice: ToolChoice<'_>) -> Choice<'_> {
+fn choice(choice: ToolChoice<'_>) -> AnthropicToolChoice<'_> {
     match choice {
-        ToolChoice::Auto => Choice::Auto,
-        ToolChoice::Never => Choice::None,
-        ToolChoice::Any => Choice::Any,
-        ToolChoice::Tool(name) => Choice::Tool { name: alias(name) },
+        ToolChoice::Auto => AnthropicToolChoice::Auto,
+        ToolChoice::Never => AnthropicToolChoice::None,
+        ToolChoice::Any => AnthropicToolChoice::Any,
+        ToolChoice::Tool(name) => AnthropicToolChoice::Tool { name: alias(name) },
     }
 }

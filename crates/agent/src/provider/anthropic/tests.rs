@@ -7,12 +7,12 @@ use crate::conversation::{Conversation, ResultBlock};
 use crate::provider::definitions::alias;
 use crate::provider::event::replay;
 use crate::provider::samples::{self, failure, picture, provider, raw, result, thought, tools};
-use crate::provider::{Format, ModelError, Provider, ReasoningEffort, Request, ToolChoice};
+use crate::provider::{ApiFormat, CompletionRequest, ModelError, ModelProvider, ReasoningEffort, ToolChoice};
 
 const SOURCE: &str = "anthropic api.anthropic.com small";
 
 fn decoded(events: &[&str]) -> Result<Vec<ModelEvent>, ModelError> {
-    replay(Decoder::new(SOURCE.into()), events)
+    replay(AnthropicDecoder::new(SOURCE.into()), events)
 }
 
 #[test]
@@ -34,9 +34,9 @@ fn text_comes_in_pieces_and_then_whole() {
         [
             ModelEvent::TextDelta("Hel".into()),
             ModelEvent::TextDelta("lo".into()),
-            ModelEvent::BlockDone(Block::Text("Hello".into())),
+            ModelEvent::BlockDone(TurnBlock::Text("Hello".into())),
             ModelEvent::Usage { input: 105, output: 12, cached: 90 },
-            ModelEvent::Done { stop: Stop::EndTurn },
+            ModelEvent::Done { stop: StopReason::EndTurn },
         ]
     );
 }
@@ -63,9 +63,9 @@ fn thoughts_and_blocks_unknown_here_are_kept_as_they_came() {
         events.unwrap(),
         [
             ModelEvent::ThinkingDelta("Hm. ".into()),
-            ModelEvent::BlockDone(Block::Thinking { provider: provider(), raw: thought }),
-            ModelEvent::BlockDone(Block::Thinking { provider: provider(), raw: redacted }),
-            ModelEvent::BlockDone(Block::Unknown { provider: provider(), raw: searched }),
+            ModelEvent::BlockDone(TurnBlock::Thinking { provider: provider(), raw: thought }),
+            ModelEvent::BlockDone(TurnBlock::Thinking { provider: provider(), raw: redacted }),
+            ModelEvent::BlockDone(TurnBlock::Unknown { provider: provider(), raw: searched }),
         ]
     );
 }
@@ -83,7 +83,7 @@ fn calls_in_parallel_are_told_apart() {
     ]);
     let call = |id: &str, name: &str, arguments: &str, malformed: Option<&str>| {
         let (id, name, malformed) = (id.to_owned(), name.to_owned(), malformed.map(str::to_owned));
-        ModelEvent::BlockDone(Block::ToolCall { id, name, arguments: raw(arguments), malformed })
+        ModelEvent::BlockDone(TurnBlock::ToolCall { id, name, arguments: raw(arguments), malformed })
     };
     assert_eq!(
         events.unwrap(),
@@ -95,7 +95,7 @@ fn calls_in_parallel_are_told_apart() {
             call("a", "add", r#"{"x":1}"#, None),
             call("b", "sub", "{}", Some(r#"{"y":"#)),
             ModelEvent::Usage { input: 0, output: 0, cached: 0 },
-            ModelEvent::Done { stop: Stop::ToolCalls },
+            ModelEvent::Done { stop: StopReason::ToolCalls },
         ]
     );
 }
@@ -103,14 +103,14 @@ fn calls_in_parallel_are_told_apart() {
 #[test]
 fn an_answer_ends_for_a_reason() {
     for (reason, expected) in [
-        ("end_turn", Stop::EndTurn),
-        ("stop_sequence", Stop::EndTurn),
-        ("tool_use", Stop::ToolCalls),
-        ("max_tokens", Stop::MaxTokens),
-        ("model_context_window_exceeded", Stop::MaxTokens),
-        ("refusal", Stop::Refused),
-        ("pause_turn", Stop::Paused),
-        ("new\u{1b}", Stop::Other("new\\u{1b}".into())),
+        ("end_turn", StopReason::EndTurn),
+        ("stop_sequence", StopReason::EndTurn),
+        ("tool_use", StopReason::ToolCalls),
+        ("max_tokens", StopReason::MaxTokens),
+        ("model_context_window_exceeded", StopReason::MaxTokens),
+        ("refusal", StopReason::Refused),
+        ("pause_turn", StopReason::Paused),
+        ("new\u{1b}", StopReason::Other("new\\u{1b}".into())),
     ] {
         assert_eq!(stop(Some(reason)), expected);
     }
@@ -132,10 +132,10 @@ fn conversation() -> Conversation {
     let said = vec![
         thought(SOURCE, r#"{"type":"thinking","thinking":"?"}"#),
         thought("anthropic api.anthropic.com large", r#"{"type":"thinking","thinking":"!"}"#),
-        Block::Text(" ".into()),
+        TurnBlock::Text(" ".into()),
         call("1", "add"),
         call("2", "größe"),
-        Block::Unknown { provider: SOURCE.into(), raw: raw(r#"{"type":"new","n":1.50}"#) },
+        TurnBlock::Unknown { provider: SOURCE.into(), raw: raw(r#"{"type":"new","n":1.50}"#) },
     ];
     let results = vec![result("1", vec![ResultBlock::Text("3".into()), picture()]), failure("2", vec![])];
     samples::conversation(said, results)
@@ -143,10 +143,11 @@ fn conversation() -> Conversation {
 
 #[test]
 fn a_request_has_everything_in_its_place() {
-    let (conversation, tools) = (conversation(), tools(Format::Anthropic));
+    let (conversation, tools) = (conversation(), tools(ApiFormat::Anthropic));
     let effort = Some(ReasoningEffort::High);
-    let request = Request { conversation: &conversation, tools: &tools, tool_choice: ToolChoice::Auto, effort };
-    let text = body(&provider(Format::Anthropic, "https://api.anthropic.com"), &request).unwrap();
+    let request =
+        CompletionRequest { conversation: &conversation, tools: &tools, tool_choice: ToolChoice::Auto, effort };
+    let text = body(&provider(ApiFormat::Anthropic, "https://api.anthropic.com"), &request).unwrap();
     let text = String::from_utf8(text).unwrap();
     assert!(text.contains(r#""input":{"z":1,"a":1.50}"#) && text.contains(r#"{"type":"new","n":1.50}"#), "{text}");
     let value: Value = serde_json::from_str(&text).unwrap();
@@ -180,7 +181,7 @@ fn a_request_has_everything_in_its_place() {
 
 #[test]
 fn a_model_thinks_only_where_the_api_lets_it() {
-    let provider = provider(Format::Anthropic, "http://127.0.0.1:1");
+    let provider = provider(ApiFormat::Anthropic, "http://127.0.0.1:1");
     let conversation = conversation();
     let fresh = Conversation { system: None, turns: conversation.turns[..1].to_vec() };
     for (conversation, tool_choice, expected) in [
@@ -190,7 +191,8 @@ fn a_model_thinks_only_where_the_api_lets_it() {
         // The reasoning is from another provider, so these calls have none before them.
         (&conversation, ToolChoice::Auto, false),
     ] {
-        let request = Request { conversation, tools: &Arc::default(), tool_choice, effort: Some(ReasoningEffort::Low) };
+        let request =
+            CompletionRequest { conversation, tools: &Arc::default(), tool_choice, effort: Some(ReasoningEffort::Low) };
         let value: Value = serde_json::from_slice(&body(&provider, &request).unwrap()).unwrap();
         assert_eq!(value.get("thinking").is_some(), expected, "{tool_choice:?}");
         assert!(value.get("tools").is_none() && value.get("tool_choice").is_none());
@@ -210,8 +212,9 @@ fn an_effort_is_written_as_the_model_knows_it() {
         ("claude-opus-4-6", auto, Some(ReasoningEffort::Low), adaptive, json!({"effort": "low"})),
         ("claude-haiku-4-5", auto, Some(ReasoningEffort::Low), json!(null), json!(null)),
     ] {
-        let provider = Provider { model: model.into(), ..provider(Format::Anthropic, "https://api.anthropic.com") };
-        let request = Request { conversation: &conversation, tools: &Arc::default(), tool_choice, effort };
+        let provider =
+            ModelProvider { model: model.into(), ..provider(ApiFormat::Anthropic, "https://api.anthropic.com") };
+        let request = CompletionRequest { conversation: &conversation, tools: &Arc::default(), tool_choice, effort };
         let value: Value = serde_json::from_slice(&body(&provider, &request).unwrap()).unwrap();
         assert_eq!((&value["thinking"], &value["output_config"]), (&thinking, &output_config), "{model} {effort:?}");
     }

@@ -4,8 +4,8 @@
 
 use serde::Serialize;
 
-use crate::conversation::{Block, Turn};
-use crate::provider::{Provider, ReasoningEffort, Request, ToolChoice};
+use crate::conversation::{ConversationTurn, TurnBlock};
+use crate::provider::{CompletionRequest, ModelProvider, ReasoningEffort, ToolChoice};
 
 /// Minimum thinking budget in tokens.
 const LEAST_THOUGHT: u32 = 1024;
@@ -14,7 +14,7 @@ const ADAPTIVE: (u32, u32) = (4, 6);
 
 #[derive(Serialize)]
 #[serde(tag = "type", rename_all = "snake_case")]
-pub(super) enum Thinking {
+pub(super) enum ThinkingParams {
     /// Thinks up to this many tokens.
     Enabled { budget_tokens: u32 },
     /// Thinks adaptively. The API returns the thinking only if `display` requests it.
@@ -27,18 +27,18 @@ pub(super) struct OutputConfig {
 }
 
 /// Returns the thinking parameters if an effort is requested. A model that is forced to call a tool cannot think.
-pub(super) fn thinking(provider: &Provider, request: &Request<'_>) -> Option<Thinking> {
+pub(super) fn thinking(provider: &ModelProvider, request: &CompletionRequest<'_>) -> Option<ThinkingParams> {
     let effort = request.effort?;
     let free = matches!(request.tool_choice, ToolChoice::Auto | ToolChoice::Never);
     match adapts(&provider.model) {
         _ if !free => None,
-        true => Some(Thinking::Adaptive { display: "summarized" }),
+        true => Some(ThinkingParams::Adaptive { display: "summarized" }),
         false => budget(provider, effort, &request.conversation.turns),
     }
 }
 
 /// Returns the effort level, with or without thinking.
-pub(super) fn output_config(provider: &Provider, request: &Request<'_>) -> Option<OutputConfig> {
+pub(super) fn output_config(provider: &ModelProvider, request: &CompletionRequest<'_>) -> Option<OutputConfig> {
     request.effort.filter(|_| adapts(&provider.model)).map(|effort| OutputConfig { effort: effort.name() })
 }
 
@@ -53,7 +53,7 @@ fn adapts(model: &str) -> bool {
 }
 
 /// Returns the thinking budget. When the last turn has tool results, the model turn before must begin with thinking.
-fn budget(provider: &Provider, effort: ReasoningEffort, turns: &[Turn]) -> Option<Thinking> {
+fn budget(provider: &ModelProvider, effort: ReasoningEffort, turns: &[ConversationTurn]) -> Option<ThinkingParams> {
     let wanted = match effort {
         ReasoningEffort::Low => 2048,
         ReasoningEffort::Medium => 8192,
@@ -61,14 +61,14 @@ fn budget(provider: &Provider, effort: ReasoningEffort, turns: &[Turn]) -> Optio
     };
     let budget_tokens = wanted.min(provider.max_tokens / 2);
     (budget_tokens >= LEAST_THOUGHT && may_think(turns, &provider.source()))
-        .then_some(Thinking::Enabled { budget_tokens })
+        .then_some(ThinkingParams::Enabled { budget_tokens })
 }
 
-fn may_think(turns: &[Turn], source: &str) -> bool {
+fn may_think(turns: &[ConversationTurn], source: &str) -> bool {
     let [.., asked, answered] = turns else { return true };
-    let goes_on = answered.blocks.iter().any(|block| matches!(block, Block::ToolResult { .. }));
+    let goes_on = answered.blocks.iter().any(|block| matches!(block, TurnBlock::ToolResult { .. }));
     let first = asked.blocks.first();
-    !goes_on || matches!(first, Some(Block::Thinking { provider, .. }) if provider == source)
+    !goes_on || matches!(first, Some(TurnBlock::Thinking { provider, .. }) if provider == source)
 }
 
 #[cfg(test)]

@@ -6,13 +6,13 @@ use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 use wharf_json::{JsonLimits, RawJson};
 
-use crate::conversation::{Block, Role, Turn};
+use crate::conversation::{ConversationTurn, TurnBlock, TurnRole};
 use crate::provider::definitions::alias;
 use crate::provider::pictures::{data_url, pictures, result_text};
-use crate::provider::{EncodedTool, Provider, ReasoningEffort, Request, ToolChoice};
+use crate::provider::{CompletionRequest, EncodedTool, ModelProvider, ReasoningEffort, ToolChoice};
 
 #[derive(Serialize)]
-struct Body<'a> {
+struct ChatRequest<'a> {
     model: &'a str,
     stream: bool,
     stream_options: StreamOptions,
@@ -20,11 +20,11 @@ struct Body<'a> {
     max_tokens: Option<u32>,
     #[serde(skip_serializing_if = "Option::is_none")]
     max_completion_tokens: Option<u32>,
-    messages: Vec<Message<'a>>,
+    messages: Vec<ChatMessage<'a>>,
     #[serde(skip_serializing_if = "Vec::is_empty")]
-    tools: Vec<Tool<'a>>,
+    tools: Vec<ChatTool<'a>>,
     #[serde(skip_serializing_if = "Option::is_none")]
-    tool_choice: Option<Choice<'a>>,
+    tool_choice: Option<ChatToolChoice<'a>>,
     #[serde(skip_serializing_if = "Option::is_none")]
     reasoning_effort: Option<&'static str>,
 }
@@ -36,12 +36,12 @@ struct StreamOptions {
 
 #[derive(Serialize)]
 #[serde(tag = "role", rename_all = "snake_case")]
-enum Message<'a> {
+enum ChatMessage<'a> {
     System {
         content: &'a str,
     },
     User {
-        content: Content<'a>,
+        content: UserContent<'a>,
     },
     Assistant {
         content: Option<String>,
@@ -50,7 +50,7 @@ enum Message<'a> {
         #[serde(skip_serializing_if = "Option::is_none")]
         reasoning: Option<&'a RawValue>,
         #[serde(skip_serializing_if = "Vec::is_empty")]
-        tool_calls: Vec<Call<'a>>,
+        tool_calls: Vec<SentCall<'a>>,
     },
     Tool {
         tool_call_id: &'a str,
@@ -61,14 +61,14 @@ enum Message<'a> {
 /// Message content. A single text is a plain string, because some servers do not accept a list.
 #[derive(Serialize)]
 #[serde(untagged)]
-enum Content<'a> {
+enum UserContent<'a> {
     Text(&'a str),
-    Parts(Vec<Part<'a>>),
+    Parts(Vec<ContentPart<'a>>),
 }
 
 #[derive(Serialize)]
 #[serde(tag = "type", rename_all = "snake_case")]
-enum Part<'a> {
+enum ContentPart<'a> {
     Text { text: Cow<'a, str> },
     ImageUrl { image_url: ImageUrl },
 }
@@ -79,21 +79,21 @@ struct ImageUrl {
 }
 
 #[derive(Serialize)]
-struct Call<'a> {
+struct SentCall<'a> {
     id: &'a str,
     r#type: &'static str,
-    function: Called<'a>,
+    function: SentFunction<'a>,
 }
 
 /// The arguments are JSON in a string.
 #[derive(Serialize)]
-struct Called<'a> {
+struct SentFunction<'a> {
     name: Cow<'a, str>,
     arguments: &'a str,
 }
 
 #[derive(Serialize)]
-struct Tool<'a> {
+struct ChatTool<'a> {
     r#type: &'static str,
     function: FunctionDefinition<'a>,
 }
@@ -107,19 +107,19 @@ struct FunctionDefinition<'a> {
 
 #[derive(Serialize)]
 #[serde(untagged)]
-enum Choice<'a> {
+enum ChatToolChoice<'a> {
     Word(&'static str),
-    Tool { r#type: &'static str, function: Named<'a> },
+    Tool { r#type: &'static str, function: FunctionName<'a> },
 }
 
 #[derive(Serialize)]
-struct Named<'a> {
+struct FunctionName<'a> {
     name: Cow<'a, str>,
 }
 
 /// Saved reasoning, in the member that carried it.
 #[derive(Default, Deserialize)]
-struct Kept<'a> {
+struct SavedReasoning<'a> {
     #[serde(borrow)]
     reasoning_content: Option<&'a RawValue>,
     #[serde(borrow)]
@@ -127,19 +127,23 @@ struct Kept<'a> {
 }
 
 /// Serializes a request.
-pub(in crate::provider) fn body(provider: &Provider, request: &Request<'_>) -> Result<Vec<u8>, serde_json::Error> {
+pub(in crate::provider) fn body(
+    provider: &ModelProvider,
+    request: &CompletionRequest<'_>,
+) -> Result<Vec<u8>, serde_json::Error> {
     let (source, tools) = (provider.source(), &request.tools.offered);
     let system = request.conversation.system.as_deref().filter(|text| !text.is_empty());
-    let mut messages: Vec<Message<'_>> = system.map(|content| Message::System { content }).into_iter().collect();
+    let mut messages: Vec<ChatMessage<'_>> =
+        system.map(|content| ChatMessage::System { content }).into_iter().collect();
     for turn in &request.conversation.turns {
         match turn.role {
-            Role::User => told(turn, &mut messages),
-            Role::Assistant => messages.extend(said(turn, &source)),
+            TurnRole::User => told(turn, &mut messages),
+            TurnRole::Assistant => messages.extend(said(turn, &source)),
         }
     }
     // Newer OpenAI models reject the old name, and other servers do not know the new one.
     let limit = Some(provider.max_tokens);
-    serde_json::to_vec(&Body {
+    serde_json::to_vec(&ChatRequest {
         model: &provider.model,
         stream: true,
         stream_options: StreamOptions { include_usage: true },
@@ -154,59 +158,63 @@ pub(in crate::provider) fn body(provider: &Provider, request: &Request<'_>) -> R
 
 /// Adds the messages of a user turn: first the results, directly after their calls, then their images, which a result
 /// cannot contain, then the rest.
-fn told<'a>(turn: &'a Turn, messages: &mut Vec<Message<'a>>) {
+fn told<'a>(turn: &'a ConversationTurn, messages: &mut Vec<ChatMessage<'a>>) {
     let mut parts = Vec::new();
     for block in &turn.blocks {
-        if let Block::ToolResult { id, content, is_error } = block {
-            messages.push(Message::Tool { tool_call_id: id, content: result_text(content, *is_error) });
-            parts.extend(pictures(id, content, |text| Part::Text { text: text.into() }, picture));
+        if let TurnBlock::ToolResult { id, content, is_error } = block {
+            messages.push(ChatMessage::Tool { tool_call_id: id, content: result_text(content, *is_error) });
+            parts.extend(pictures(id, content, |text| ContentPart::Text { text: text.into() }, picture));
         }
     }
     parts.extend(turn.blocks.iter().filter_map(part));
     match parts.as_slice() {
         [] => {}
-        &[Part::Text { text: Cow::Borrowed(text) }] => messages.push(Message::User { content: Content::Text(text) }),
-        _ => messages.push(Message::User { content: Content::Parts(parts) }),
+        &[ContentPart::Text { text: Cow::Borrowed(text) }] => {
+            messages.push(ChatMessage::User { content: UserContent::Text(text) })
+        }
+        _ => messages.push(ChatMessage::User { content: UserContent::Parts(parts) }),
     }
 }
 
-fn part(block: &Block) -> Option<Part<'_>> {
+fn part(block: &TurnBlock) -> Option<ContentPart<'_>> {
     match block {
-        Block::Text(text) | Block::Relayed(text) if !text.is_empty() => Some(Part::Text { text: Cow::Borrowed(text) }),
-        Block::Image { media_type, data } => Some(picture(data_url(media_type, data))),
+        TurnBlock::Text(text) | TurnBlock::Relayed(text) if !text.is_empty() => {
+            Some(ContentPart::Text { text: Cow::Borrowed(text) })
+        }
+        TurnBlock::Image { media_type, data } => Some(picture(data_url(media_type, data))),
         _ => None,
     }
 }
 
-fn picture<'a>(url: String) -> Part<'a> {
-    Part::ImageUrl { image_url: ImageUrl { url } }
+fn picture<'a>(url: String) -> ContentPart<'a> {
+    ContentPart::ImageUrl { image_url: ImageUrl { url } }
 }
 
 /// Returns the message of a model turn. Reasoning is sent back only together with calls: some servers require it there,
 /// and some reject it elsewhere (DeepSeek does both).
-fn said<'a>(turn: &'a Turn, source: &str) -> Option<Message<'a>> {
+fn said<'a>(turn: &'a ConversationTurn, source: &str) -> Option<ChatMessage<'a>> {
     let mut texts: Vec<&str> = Vec::new();
     let mut tool_calls = Vec::new();
-    let mut thought = Kept::default();
+    let mut thought = SavedReasoning::default();
     for block in &turn.blocks {
         match block {
-            Block::Text(text) => texts.push(text),
-            Block::ToolCall { id, name, arguments, .. } => {
-                let function = Called { name: alias(name), arguments: arguments.get() };
-                tool_calls.push(Call { id, r#type: "function", function });
+            TurnBlock::Text(text) => texts.push(text),
+            TurnBlock::ToolCall { id, name, arguments, .. } => {
+                let function = SentFunction { name: alias(name), arguments: arguments.get() };
+                tool_calls.push(SentCall { id, r#type: "function", function });
             }
-            Block::Thinking { provider, raw } if provider == source => {
+            TurnBlock::Thinking { provider, raw } if provider == source => {
                 thought = raw.decode(&JsonLimits::default()).unwrap_or_default();
             }
             _ => {}
         }
     }
     if tool_calls.is_empty() {
-        thought = Kept::default();
+        thought = SavedReasoning::default();
     }
     let content = Some(texts.concat()).filter(|text| !text.is_empty());
-    let Kept { reasoning_content, reasoning } = thought;
-    (content.is_some() || !tool_calls.is_empty()).then_some(Message::Assistant {
+    let SavedReasoning { reasoning_content, reasoning } = thought;
+    (content.is_some() || !tool_calls.is_empty()).then_some(ChatMessage::Assistant {
         content,
         reasoning_content,
         reasoning,
@@ -214,16 +222,18 @@ fn said<'a>(turn: &'a Turn, source: &str) -> Option<Message<'a>> {
     })
 }
 
-fn tool(offered: &EncodedTool) -> Tool<'_> {
+fn tool(offered: &EncodedTool) -> ChatTool<'_> {
     let EncodedTool { alias, description, schema } = offered;
-    Tool { r#type: "function", function: FunctionDefinition { name: alias, description, parameters: schema } }
+    ChatTool { r#type: "function", function: FunctionDefinition { name: alias, description, parameters: schema } }
 }
 
-fn choice(choice: ToolChoice<'_>) -> Choice<'_> {
+fn choice(choice: ToolChoice<'_>) -> ChatToolChoice<'_> {
     match choice {
-        ToolChoice::Auto => Choice::Word("auto"),
-        ToolChoice::Never => Choice::Word("none"),
-        ToolChoice::Any => Choice::Word("required"),
-        ToolChoice::Tool(name) => Choice::Tool { r#type: "function", function: Named { name: alias(name) } },
+        ToolChoice::Auto => ChatToolChoice::Word("auto"),
+        ToolChoice::Never => ChatToolChoice::Word("none"),
+        ToolChoice::Any => ChatToolChoice::Word("required"),
+        ToolChoice::Tool(name) => {
+            ChatToolChoice::Tool { r#type: "function", function: FunctionName { name: alias(name) } }
+        }
     }
 }

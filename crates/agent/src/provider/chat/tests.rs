@@ -1,15 +1,15 @@
 use std::sync::Arc;
 
 use super::*;
-use crate::conversation::{Conversation, ResultBlock, Role, Turn};
+use crate::conversation::{Conversation, ConversationTurn, ResultBlock, TurnRole};
 use crate::provider::event::replay;
 use crate::provider::samples::{self, call, failure, picture, provider, raw, result, thought, tools};
-use crate::provider::{Format, ModelError, ReasoningEffort, Request, ToolChoice};
+use crate::provider::{ApiFormat, CompletionRequest, ModelError, ReasoningEffort, ToolChoice};
 
 const SOURCE: &str = "chat 127.0.0.1:8080 small";
 
 fn decoded(events: &[&str]) -> Result<Vec<ModelEvent>, ModelError> {
-    replay(Decoder::new(SOURCE.into()), events)
+    replay(ChatDecoder::new(SOURCE.into()), events)
 }
 
 #[test]
@@ -31,9 +31,9 @@ fn text_and_thoughts_come_in_pieces_and_then_whole() {
             ModelEvent::TextDelta("Hel".into()),
             ModelEvent::TextDelta("lo".into()),
             ModelEvent::BlockDone(thought(SOURCE, r#"{"reasoning_content":"Hm."}"#)),
-            ModelEvent::BlockDone(Block::Text("Hello".into())),
+            ModelEvent::BlockDone(TurnBlock::Text("Hello".into())),
             ModelEvent::Usage { input: 10, output: 3, cached: 4 },
-            ModelEvent::Done { stop: Stop::EndTurn },
+            ModelEvent::Done { stop: StopReason::EndTurn },
         ]
     );
 }
@@ -59,7 +59,7 @@ fn calls_in_parallel_are_told_apart() {
             more(0, ":1}"),
             ModelEvent::BlockDone(call("a", "add", r#"{"x":1}"#)),
             ModelEvent::BlockDone(call("b", "sub", "{}")),
-            ModelEvent::Done { stop: Stop::ToolCalls },
+            ModelEvent::Done { stop: StopReason::ToolCalls },
         ]
     );
 }
@@ -76,17 +76,17 @@ fn calls_without_places_or_ids_get_them() {
     let expected =
         [call("a", "add", "{}"), call("b", "sub", "{}"), call("c7_2", "mul", "{}")].map(ModelEvent::BlockDone);
     assert_eq!(blocks, expected.iter().collect::<Vec<_>>());
-    assert_eq!(events.last(), Some(&ModelEvent::Done { stop: Stop::ToolCalls }));
+    assert_eq!(events.last(), Some(&ModelEvent::Done { stop: StopReason::ToolCalls }));
 }
 
 #[test]
 fn an_answer_ends_for_a_reason_or_is_not_whole() {
     for (reason, expected) in [
-        ("stop", Stop::EndTurn),
-        ("tool_calls", Stop::ToolCalls),
-        ("length", Stop::MaxTokens),
-        ("content_filter", Stop::Refused),
-        ("new", Stop::Other("new".into())),
+        ("stop", StopReason::EndTurn),
+        ("tool_calls", StopReason::ToolCalls),
+        ("length", StopReason::MaxTokens),
+        ("content_filter", StopReason::Refused),
+        ("new", StopReason::Other("new".into())),
     ] {
         let event = format!(r#"{{"choices":[{{"delta":{{}},"finish_reason":"{reason}"}}]}}"#);
         assert_eq!(decoded(&[&event]).unwrap(), [ModelEvent::Done { stop: expected }]);
@@ -95,7 +95,7 @@ fn an_answer_ends_for_a_reason_or_is_not_whole() {
         r#"{"choices":[{"delta":{"refusal":"I will not."}}]}"#,
         r#"{"choices":[{"delta":{},"finish_reason":"stop"}]}"#,
     ]);
-    assert_eq!(events.unwrap().last(), Some(&ModelEvent::Done { stop: Stop::Refused }));
+    assert_eq!(events.unwrap().last(), Some(&ModelEvent::Done { stop: StopReason::Refused }));
     assert_eq!(decoded(&[r#"{"choices":[{"delta":{"content":"x"}}]}"#]).unwrap(), [ModelEvent::TextDelta("x".into())]);
 }
 
@@ -114,26 +114,30 @@ fn trouble_in_the_stream_is_an_error() {
 fn conversation() -> Conversation {
     let said = vec![
         thought(SOURCE, r#"{"reasoning_content":"?"}"#),
-        Block::Unknown { provider: "anthropic api.anthropic.com small".into(), raw: raw("{}") },
-        Block::Text("Well.".into()),
+        TurnBlock::Unknown { provider: "anthropic api.anthropic.com small".into(), raw: raw("{}") },
+        TurnBlock::Text("Well.".into()),
         call("1", "add", r#"{"z":1}"#),
         call("2", "größe", "{}"),
     ];
     let text = |text: &str| ResultBlock::Text(text.into());
     let results = vec![result("1", vec![text("3"), picture()]), failure("2", vec![text("no")])];
     let mut conversation = samples::conversation(said, results);
-    let blocks = vec![thought(SOURCE, r#"{"reasoning_content":"!"}"#), Block::Text("Done.".into())];
-    conversation.turns.push(Turn { role: Role::Assistant, blocks });
+    let blocks = vec![thought(SOURCE, r#"{"reasoning_content":"!"}"#), TurnBlock::Text("Done.".into())];
+    conversation.turns.push(ConversationTurn { role: TurnRole::Assistant, blocks });
     conversation
 }
 
 #[test]
 fn a_request_has_everything_in_its_place() {
-    let (conversation, tools) = (conversation(), tools(Format::ChatCompletions));
+    let (conversation, tools) = (conversation(), tools(ApiFormat::ChatCompletions));
     let tool_choice = ToolChoice::Tool("add");
-    let request =
-        Request { conversation: &conversation, tools: &tools, tool_choice, effort: Some(ReasoningEffort::Low) };
-    let text = body(&provider(Format::ChatCompletions, "http://127.0.0.1:8080"), &request).unwrap();
+    let request = CompletionRequest {
+        conversation: &conversation,
+        tools: &tools,
+        tool_choice,
+        effort: Some(ReasoningEffort::Low),
+    };
+    let text = body(&provider(ApiFormat::ChatCompletions, "http://127.0.0.1:8080"), &request).unwrap();
     let alias = crate::provider::definitions::alias("größe").into_owned();
     let calls = json!([
         {"id": "1", "type": "function", "function": {"name": "add", "arguments": "{\"z\":1}"}},
@@ -166,13 +170,14 @@ fn a_request_has_everything_in_its_place() {
 fn openai_itself_gets_the_new_name_of_the_limit() {
     let conversation = Conversation::default();
     let tools = Arc::default();
-    let request = Request { conversation: &conversation, tools: &tools, tool_choice: ToolChoice::Auto, effort: None };
+    let request =
+        CompletionRequest { conversation: &conversation, tools: &tools, tool_choice: ToolChoice::Auto, effort: None };
     for (base, member) in [
         ("https://api.openai.com/v1", "max_completion_tokens"),
         ("https://notopenai.com/v1", "max_tokens"),
         ("http://127.0.0.1:11434", "max_tokens"),
     ] {
-        let text = body(&provider(Format::ChatCompletions, base), &request).unwrap();
+        let text = body(&provider(ApiFormat::ChatCompletions, base), &request).unwrap();
         let value: Value = serde_json::from_slice(&text).unwrap();
         let limits = ["max_tokens", "max_completion_tokens"].map(|name| value.get(name).is_some().then_some(name));
         assert_eq!(limits.into_iter().flatten().collect::<Vec<_>>(), [member], "{base}");

@@ -1,6 +1,6 @@
 //! JSON Schema keywords supported by each format.
 
-use crate::provider::Format;
+use crate::provider::ApiFormat;
 
 /// Kind of value of a schema keyword.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -52,10 +52,10 @@ const NOT_FOR_OPENAI: [&str; 14] = [
 pub(super) const CHOICES: [&str; 3] = ["allOf", "anyOf", "oneOf"];
 
 /// Returns the kind of value of a keyword in this format.
-pub(super) fn holds(format: Format, keyword: &str) -> KeywordValue {
+pub(super) fn holds(format: ApiFormat, keyword: &str) -> KeywordValue {
     match keyword {
         _ if ABOUT.contains(&keyword) => KeywordValue::Nothing,
-        _ if format != Format::Anthropic && NOT_FOR_OPENAI.contains(&keyword) => KeywordValue::Nothing,
+        _ if format != ApiFormat::Anthropic && NOT_FOR_OPENAI.contains(&keyword) => KeywordValue::Nothing,
         "items"
         | "prefixItems"
         | "additionalItems"

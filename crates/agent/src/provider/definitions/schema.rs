@@ -9,9 +9,9 @@ use serde_json::Value;
 use serde_json::value::RawValue;
 use wharf_json::{JsonDecodeError, JsonLimits, RawJson, members};
 
-use super::WithheldReason;
+use super::UnencodableReason;
 use super::dialect::{CHOICES, KeywordValue, holds};
-use crate::provider::Format;
+use crate::provider::ApiFormat;
 
 /// Maximum bytes of a schema.
 const LARGEST: usize = 256 << 10;
@@ -22,56 +22,56 @@ const MOST_SCHEMAS: usize = 5_000;
 const DEEPEST: usize = 100;
 
 /// A node of the compiled schema.
-enum Node {
-    Object(Vec<(String, Node)>),
-    List(Vec<Node>),
+enum SchemaNode {
+    Object(Vec<(String, SchemaNode)>),
+    List(Vec<SchemaNode>),
     Data(RawJson),
 }
 
 /// Compiles a schema for a format.
-pub(super) fn compile(format: Format, schema: &RawJson) -> Result<RawJson, WithheldReason> {
+pub(super) fn compile(format: ApiFormat, schema: &RawJson) -> Result<RawJson, UnencodableReason> {
     if schema.as_bytes().len() > LARGEST {
-        return Err(WithheldReason::TooLarge);
+        return Err(UnencodableReason::TooLarge);
     }
-    let mut writer = Writer { format, root: schema, trail: Vec::new(), left: MOST_SCHEMAS };
-    let Node::Object(members) = writer.schema(schema, 0)? else { return Err(WithheldReason::NotObject) };
+    let mut writer = SchemaCompiler { format, root: schema, trail: Vec::new(), left: MOST_SCHEMAS };
+    let SchemaNode::Object(members) = writer.schema(schema, 0)? else { return Err(UnencodableReason::NotObject) };
     let mut text = String::new();
-    Node::Object(topped(members)?).write(&mut text);
+    SchemaNode::Object(topped(members)?).write(&mut text);
     if text.len() > LARGEST {
-        return Err(WithheldReason::TooLarge);
+        return Err(UnencodableReason::TooLarge);
     }
     Ok(RawJson::known(text))
 }
 
-struct Writer<'a> {
-    format: Format,
+struct SchemaCompiler<'a> {
+    format: ApiFormat,
     root: &'a RawJson,
     /// References being inlined, to detect cycles.
     trail: Vec<String>,
     left: usize,
 }
 
-impl Writer<'_> {
-    fn schema(&mut self, schema: &RawJson, depth: usize) -> Result<Node, WithheldReason> {
-        self.left = self.left.checked_sub(1).ok_or(WithheldReason::TooLarge)?;
+impl SchemaCompiler<'_> {
+    fn schema(&mut self, schema: &RawJson, depth: usize) -> Result<SchemaNode, UnencodableReason> {
+        self.left = self.left.checked_sub(1).ok_or(UnencodableReason::TooLarge)?;
         if depth > DEEPEST {
-            return Err(WithheldReason::TooLarge);
+            return Err(UnencodableReason::TooLarge);
         }
         match schema.as_bytes().first() {
             Some(b'{') => self.object(schema, depth),
             Some(b'[') => self.list(schema, depth),
             // A boolean schema.
-            _ => Ok(Node::Data(schema.clone())),
+            _ => Ok(SchemaNode::Data(schema.clone())),
         }
     }
 
-    fn list(&mut self, list: &RawJson, depth: usize) -> Result<Node, WithheldReason> {
+    fn list(&mut self, list: &RawJson, depth: usize) -> Result<SchemaNode, UnencodableReason> {
         let items: Vec<&RawValue> = list.decode(&BOUNDS).map_err(fault)?;
         let items = items.into_iter().map(|item| self.schema(&list.part(item), depth + 1));
-        Ok(Node::List(items.collect::<Result<_, _>>()?))
+        Ok(SchemaNode::List(items.collect::<Result<_, _>>()?))
     }
 
-    fn object(&mut self, schema: &RawJson, depth: usize) -> Result<Node, WithheldReason> {
+    fn object(&mut self, schema: &RawJson, depth: usize) -> Result<SchemaNode, UnencodableReason> {
         let (mut written, mut referred) = (Vec::new(), Vec::new());
         for (key, value) in members(schema, &BOUNDS).map_err(fault)? {
             if key == "$ref" || key == "$dynamicRef" {
@@ -80,7 +80,7 @@ impl Writer<'_> {
             }
             let node = match holds(self.format, &key) {
                 KeywordValue::Nothing => continue,
-                KeywordValue::Data => Node::Data(value),
+                KeywordValue::Data => SchemaNode::Data(value),
                 KeywordValue::Schemas => self.schema(&value, depth + 1)?,
                 KeywordValue::Named => self.named(&value, depth + 1)?,
             };
@@ -89,30 +89,30 @@ impl Writer<'_> {
         // Keywords next to a reference override those of its target.
         referred.retain(|(key, _)| written.iter().all(|(other, _)| other != key));
         written.extend(referred);
-        if self.format != Format::Anthropic && is_array(&written) && !has(&written, "items") {
-            written.push(("items".to_owned(), Node::Object(Vec::new())));
+        if self.format != ApiFormat::Anthropic && is_array(&written) && !has(&written, "items") {
+            written.push(("items".to_owned(), SchemaNode::Object(Vec::new())));
         }
-        Ok(Node::Object(written))
+        Ok(SchemaNode::Object(written))
     }
 
-    fn named(&mut self, named: &RawJson, depth: usize) -> Result<Node, WithheldReason> {
+    fn named(&mut self, named: &RawJson, depth: usize) -> Result<SchemaNode, UnencodableReason> {
         let list = members(named, &BOUNDS).map_err(fault)?;
         let list = list.into_iter().map(|(name, schema)| Ok((name.into_owned(), self.schema(&schema, depth)?)));
-        Ok(Node::Object(list.collect::<Result<_, WithheldReason>>()?))
+        Ok(SchemaNode::Object(list.collect::<Result<_, UnencodableReason>>()?))
     }
 
     /// Inlines a reference and returns the members of its target.
-    fn referred(&mut self, reference: &RawJson, depth: usize) -> Result<Vec<(String, Node)>, WithheldReason> {
+    fn referred(&mut self, reference: &RawJson, depth: usize) -> Result<Vec<(String, SchemaNode)>, UnencodableReason> {
         let reference: String = reference.decode(&BOUNDS).map_err(fault)?;
         if self.trail.contains(&reference) {
-            return Err(WithheldReason::Reference(reference));
+            return Err(UnencodableReason::Reference(reference));
         }
-        let Some(target) = target(self.root, &reference) else { return Err(WithheldReason::Reference(reference)) };
+        let Some(target) = target(self.root, &reference) else { return Err(UnencodableReason::Reference(reference)) };
         self.trail.push(reference);
         let node = self.schema(&target, depth + 1)?;
         self.trail.pop();
         Ok(match node {
-            Node::Object(members) => members,
+            SchemaNode::Object(members) => members,
             // A boolean schema adds no constraints here.
             _ => Vec::new(),
         })
@@ -143,34 +143,34 @@ fn child(parent: &RawJson, step: &str) -> Option<RawJson> {
 
 /// Normalizes the top level: sets type `object`, ensures `properties`, and merges the properties of `allOf`, `anyOf`
 /// and `oneOf`, which are removed.
-fn topped(mut members: Vec<(String, Node)>) -> Result<Vec<(String, Node)>, WithheldReason> {
+fn topped(mut members: Vec<(String, SchemaNode)>) -> Result<Vec<(String, SchemaNode)>, UnencodableReason> {
     let choices = members.extract_if(.., |(key, _)| CHOICES.contains(&key.as_str())).collect::<Vec<_>>();
     members.retain(|(key, _)| key != "not" && key != "enum");
     if !may_be_object(&members) {
-        return Err(WithheldReason::NotObject);
+        return Err(UnencodableReason::NotObject);
     }
     members.retain(|(key, _)| key != "type");
-    members.insert(0, ("type".to_owned(), Node::Data(RawJson::known(r#""object""#))));
+    members.insert(0, ("type".to_owned(), SchemaNode::Data(RawJson::known(r#""object""#))));
     if !has(&members, "properties") {
-        members.push(("properties".to_owned(), Node::Object(Vec::new())));
+        members.push(("properties".to_owned(), SchemaNode::Object(Vec::new())));
     }
     let properties = members.iter_mut().find(|(key, _)| key == "properties").map(|(_, node)| node);
-    if let Some(Node::Object(properties)) = properties {
+    if let Some(SchemaNode::Object(properties)) = properties {
         choices.into_iter().for_each(|(_, choice)| gather(choice, properties));
     }
     Ok(members)
 }
 
 /// Adds the properties of a choice, so that the model knows them. Their combinations are lost.
-fn gather(choice: Node, properties: &mut Vec<(String, Node)>) {
+fn gather(choice: SchemaNode, properties: &mut Vec<(String, SchemaNode)>) {
     let members = match choice {
-        Node::List(choices) => return choices.into_iter().for_each(|choice| gather(choice, properties)),
-        Node::Object(members) => members,
-        Node::Data(_) => return,
+        SchemaNode::List(choices) => return choices.into_iter().for_each(|choice| gather(choice, properties)),
+        SchemaNode::Object(members) => members,
+        SchemaNode::Data(_) => return,
     };
     for (key, node) in members {
         match node {
-            Node::Object(more) if key == "properties" => {
+            SchemaNode::Object(more) if key == "properties" => {
                 for (name, node) in more {
                     if !has(properties, &name) {
                         properties.push((name, node));
@@ -183,27 +183,27 @@ fn gather(choice: Node, properties: &mut Vec<(String, Node)>) {
     }
 }
 
-fn has(members: &[(String, Node)], key: &str) -> bool {
+fn has(members: &[(String, SchemaNode)], key: &str) -> bool {
     members.iter().any(|(other, _)| other == key)
 }
 
-fn may_be_object(members: &[(String, Node)]) -> bool {
+fn may_be_object(members: &[(String, SchemaNode)]) -> bool {
     types(members).is_none_or(|types| types.iter().any(|name| name == "object"))
 }
 
-fn is_array(members: &[(String, Node)]) -> bool {
+fn is_array(members: &[(String, SchemaNode)]) -> bool {
     types(members).is_some_and(|types| types.iter().any(|name| name == "array"))
 }
 
 /// Returns the types that a schema names.
-fn types(members: &[(String, Node)]) -> Option<Vec<Cow<'_, str>>> {
+fn types(members: &[(String, SchemaNode)]) -> Option<Vec<Cow<'_, str>>> {
     let (_, node) = members.iter().find(|(key, _)| key == "type")?;
-    let Node::Data(raw) = node else { return None };
+    let SchemaNode::Data(raw) = node else { return None };
     let one = raw.decode::<Cow<'_, str>>(&BOUNDS).map(|name| vec![name]);
     Some(one.or_else(|_| raw.decode(&BOUNDS)).unwrap_or_default())
 }
 
-impl Node {
+impl SchemaNode {
     fn write(&self, text: &mut String) {
         match self {
             Self::Data(raw) => text.push_str(raw.get()),
@@ -229,9 +229,9 @@ impl Node {
     }
 }
 
-fn fault(error: JsonDecodeError) -> WithheldReason {
+fn fault(error: JsonDecodeError) -> UnencodableReason {
     match error {
-        JsonDecodeError::TooComplex(_) => WithheldReason::TooLarge,
-        JsonDecodeError::Shape(_) => WithheldReason::Invalid,
+        JsonDecodeError::TooComplex(_) => UnencodableReason::TooLarge,
+        JsonDecodeError::Shape(_) => UnencodableReason::Invalid,
     }
 }

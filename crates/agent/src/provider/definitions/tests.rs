@@ -4,8 +4,8 @@ fn tool(name: &str, schema: &str) -> ModelToolDefinition {
     ModelToolDefinition { name: name.into(), description: "Does it.".into(), schema: RawJson::known(schema.to_owned()) }
 }
 
-fn compiled(format: Format, schema: &str) -> Result<String, WithheldReason> {
-    let Compiled { offered, withheld, .. } = compile(format, &[tool("t", schema)]);
+fn compiled(format: ApiFormat, schema: &str) -> Result<String, UnencodableReason> {
+    let EncodedTools { offered, withheld, .. } = compile(format, &[tool("t", schema)]);
     match (offered.first(), withheld.into_iter().next()) {
         (Some(offered), None) => Ok(offered.schema.get().to_owned()),
         (None, Some(withheld)) => Err(withheld.reason),
@@ -18,7 +18,7 @@ fn names_are_made_to_fit_and_found_again() {
     let long = "t".repeat(65);
     let names = ["add", "mcp__git__log-all", "größe", "a b", "a.b", "", &long, "日本語"];
     let tools: Vec<ModelToolDefinition> = names.iter().map(|name| tool(name, r#"{"type":"object"}"#)).collect();
-    let compiled = compile(Format::ChatCompletions, &tools);
+    let compiled = compile(ApiFormat::ChatCompletions, &tools);
     assert!(compiled.withheld.is_empty());
     for (name, EncodedTool { alias, .. }) in names.iter().zip(&compiled.offered) {
         let fits = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'-');
@@ -34,17 +34,17 @@ fn names_are_made_to_fit_and_found_again() {
 fn one_bad_tool_is_withheld_and_the_others_stay() {
     let good = r#"{"type":"object"}"#;
     let tools = [tool("a", good), tool("b", r#"{"type":"string"}"#), tool("a", good), tool("c", good)];
-    let compiled = compile(Format::Anthropic, &tools);
+    let compiled = compile(ApiFormat::Anthropic, &tools);
     let offered: Vec<&str> = compiled.offered.iter().map(|tool| tool.alias.as_str()).collect();
     assert_eq!(offered, ["a", "c"]);
-    let withheld: Vec<(&str, &WithheldReason)> =
+    let withheld: Vec<(&str, &UnencodableReason)> =
         compiled.withheld.iter().map(|tool| (tool.name.as_str(), &tool.reason)).collect();
-    assert_eq!(withheld, [("b", &WithheldReason::NotObject), ("a", &WithheldReason::Twin)]);
+    assert_eq!(withheld, [("b", &UnencodableReason::NotObject), ("a", &UnencodableReason::Twin)]);
 }
 
 #[test]
 fn a_schema_is_written_as_each_format_takes_it() {
-    use Format::{Anthropic, ChatCompletions, Responses};
+    use ApiFormat::{Anthropic, ChatCompletions, Responses};
     for (format, schema, expected) in [
         (Anthropic, "{}", r#"{"type":"object","properties":{}}"#),
         (
@@ -89,22 +89,22 @@ fn what_cannot_be_defined_says_why() {
     let bomb = bomb.collect::<Vec<_>>().join(",");
     let bomb = format!(r##"{{"properties":{{"a":{{"$ref":"#/$defs/d0"}}}},"$defs":{{{bomb},"d20":{{}}}}}}"##);
     let deep = format!("{}1{}", r#"{"not":"#.repeat(200), "}".repeat(200));
-    let reference = |text: &str| WithheldReason::Reference(text.to_owned());
+    let reference = |text: &str| UnencodableReason::Reference(text.to_owned());
     for (schema, expected) in [
-        ("[]", WithheldReason::NotObject),
-        ("true", WithheldReason::NotObject),
-        (r#"{"type":"array"}"#, WithheldReason::NotObject),
-        (r#"{"type":"object","type":"object"}"#, WithheldReason::Invalid),
-        (r#"{"type":}"#, WithheldReason::Invalid),
-        (r#"{"properties":[]}"#, WithheldReason::Invalid),
+        ("[]", UnencodableReason::NotObject),
+        ("true", UnencodableReason::NotObject),
+        (r#"{"type":"array"}"#, UnencodableReason::NotObject),
+        (r#"{"type":"object","type":"object"}"#, UnencodableReason::Invalid),
+        (r#"{"type":}"#, UnencodableReason::Invalid),
+        (r#"{"properties":[]}"#, UnencodableReason::Invalid),
         (r##"{"properties":{"a":{"$ref":"#"}}}"##, reference("#")),
         (r##"{"$defs":{"A":{"items":{"$ref":"#/$defs/A"}}},"items":{"$ref":"#/$defs/A"}}"##, reference("#/$defs/A")),
         (r##"{"items":{"$ref":"#/$defs/B"}}"##, reference("#/$defs/B")),
         (r#"{"items":{"$ref":"https://x.example/s.json"}}"#, reference("https://x.example/s.json")),
-        (&bomb, WithheldReason::TooLarge),
-        (&deep, WithheldReason::TooLarge),
-        (&format!(r#"{{"title":"{}"}}"#, "x".repeat(300_000)), WithheldReason::TooLarge),
+        (&bomb, UnencodableReason::TooLarge),
+        (&deep, UnencodableReason::TooLarge),
+        (&format!(r#"{{"title":"{}"}}"#, "x".repeat(300_000)), UnencodableReason::TooLarge),
     ] {
-        assert_eq!(compiled(Format::Anthropic, schema), Err(expected), "{schema:.80}");
+        assert_eq!(compiled(ApiFormat::Anthropic, schema), Err(expected), "{schema:.80}");
     }
 }

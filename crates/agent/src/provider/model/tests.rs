@@ -8,9 +8,9 @@ use wharf_spec::Secret;
 use wharf_testkit::below::{Endpoint, Guest};
 
 use super::*;
-use crate::conversation::{Block, Conversation, Role, Turn};
+use crate::conversation::{Conversation, ConversationTurn, TurnBlock, TurnRole};
 use crate::provider::samples::provider;
-use crate::provider::{ModelEvent, Stop, ToolChoice};
+use crate::provider::{ModelEvent, StopReason, ToolChoice};
 
 mod thinking;
 
@@ -33,7 +33,7 @@ impl LoopbackApi {
         Self { endpoint: endpoint.unwrap(), asked }
     }
 
-    async fn model(&self, format: Format, key: Option<&str>) -> Model {
+    async fn model(&self, format: ApiFormat, key: Option<&str>) -> Model {
         let mut provider = provider(format, &format!("http://{}", self.endpoint.address()));
         provider.key = key.map(Secret::new);
         Model::open(provider, Net::open(&NetOptions::default()).await.unwrap()).unwrap()
@@ -68,14 +68,15 @@ fn stream_of(events: &[&str]) -> String {
 }
 
 fn conversation() -> Conversation {
-    let turn = Turn { role: Role::User, blocks: vec![Block::Text("hi".into())] };
+    let turn = ConversationTurn { role: TurnRole::User, blocks: vec![TurnBlock::Text("hi".into())] };
     Conversation { system: None, turns: vec![turn] }
 }
 
 /// Returns all events of a response, including retry delays.
 async fn told(model: &Model) -> Result<Vec<ModelEvent>, ModelError> {
     let (conversation, tools) = (conversation(), Arc::default());
-    let request = Request { conversation: &conversation, tools: &tools, tool_choice: ToolChoice::Auto, effort: None };
+    let request =
+        CompletionRequest { conversation: &conversation, tools: &tools, tool_choice: ToolChoice::Auto, effort: None };
     let mut events = Vec::new();
     let mut stream = model.stream_telling(request, |wait| events.push(wait)).await?;
     while let Some(event) = stream.next().await {
@@ -96,15 +97,15 @@ async fn each_format_asks_at_its_place_and_reads_its_answer() {
         r#"{"type":"response.completed","response":{"output":[{"type":"message","content":[{"text":"hello"}]}]}}"#,
     ];
     for (format, events, place, key) in [
-        (Format::Anthropic, anthropic, "/v1/messages", "x-api-key: k-1"),
-        (Format::ChatCompletions, chat, "/v1/chat/completions", "authorization: Bearer k-1"),
-        (Format::Responses, responses, "/v1/responses", "authorization: Bearer k-1"),
+        (ApiFormat::Anthropic, anthropic, "/v1/messages", "x-api-key: k-1"),
+        (ApiFormat::ChatCompletions, chat, "/v1/chat/completions", "authorization: Bearer k-1"),
+        (ApiFormat::Responses, responses, "/v1/responses", "authorization: Bearer k-1"),
     ] {
         let api = LoopbackApi::start(vec![stream_of(&events)]);
         let events = told(&api.model(format, Some("k-1")).await).await.unwrap();
         assert_eq!(events.first(), Some(&ModelEvent::TextDelta("hello".into())), "{format}");
-        assert!(events.contains(&ModelEvent::BlockDone(Block::Text("hello".into()))), "{format}");
-        assert_eq!(events.last(), Some(&ModelEvent::Done { stop: Stop::EndTurn }), "{format}");
+        assert!(events.contains(&ModelEvent::BlockDone(TurnBlock::Text("hello".into()))), "{format}");
+        assert_eq!(events.last(), Some(&ModelEvent::Done { stop: StopReason::EndTurn }), "{format}");
         let (head, body) = api.asked().remove(0);
         assert!(head.starts_with(&format!("POST {place} HTTP/1.1")) && head.contains(key), "{head}");
         assert_eq!(serde_json::from_str::<Value>(&body).unwrap()["stream"], true);
@@ -118,17 +119,17 @@ async fn an_api_that_has_too_much_to_do_is_asked_again() {
     let busy = || answer("429 Too Many Requests", now, "");
     let down = || answer("503 Service Unavailable", now, "");
     let api = LoopbackApi::start(vec![busy(), down(), answer("529 Overloaded", now, ""), done.clone()]);
-    let model = api.model(Format::ChatCompletions, None).await;
+    let model = api.model(ApiFormat::ChatCompletions, None).await;
     let events = told(&model).await.unwrap();
     let statuses = events.iter().filter_map(|event| match event {
         ModelEvent::Waiting { time: Duration::ZERO, because: ModelError::Refused { status, .. } } => Some(*status),
         _ => None,
     });
     assert_eq!(statuses.collect::<Vec<_>>(), [429, 503, 529]);
-    assert_eq!(events[3..], [ModelEvent::Done { stop: Stop::EndTurn }]);
+    assert_eq!(events[3..], [ModelEvent::Done { stop: StopReason::EndTurn }]);
     assert_eq!(api.asked().len(), 4);
     let api = LoopbackApi::start((0..6).map(|_| busy()).chain([done]).collect());
-    let error = told(&api.model(Format::ChatCompletions, None).await).await.unwrap_err();
+    let error = told(&api.model(ApiFormat::ChatCompletions, None).await).await.unwrap_err();
     assert!(matches!(error, ModelError::Refused { status: 429, .. }), "{error}");
     assert_eq!(api.asked().len(), 6);
 }
@@ -137,11 +138,11 @@ async fn an_api_that_has_too_much_to_do_is_asked_again() {
 async fn once_an_answer_has_begun_nothing_is_asked_again() {
     let overloaded = r#"{"error":{"type":"overloaded_error","message":"Overloaded"}}"#;
     let api = LoopbackApi::start(vec![stream_of(&[r#"{"choices":[{"delta":{"content":"x"}}]}"#, overloaded])]);
-    let error = told(&api.model(Format::ChatCompletions, None).await).await.unwrap_err();
+    let error = told(&api.model(ApiFormat::ChatCompletions, None).await).await.unwrap_err();
     assert!(matches!(&error, ModelError::Failed(said) if said.text == "Overloaded"), "{error}");
     assert_eq!(api.asked().len(), 1);
     let api = LoopbackApi::start(vec![stream_of(&[r#"{"choices":[{"delta":{"content":"x"}}]}"#])]);
-    assert_eq!(told(&api.model(Format::ChatCompletions, None).await).await, Err(ModelError::Incomplete));
+    assert_eq!(told(&api.model(ApiFormat::ChatCompletions, None).await).await, Err(ModelError::Incomplete));
 }
 
 #[tokio::test]
@@ -150,7 +151,7 @@ async fn what_opens_the_api_is_never_repeated() {
     let begun = r#"{"choices":[{"delta":{"content":"x"}}]}"#;
     for answer in [answer("400 Bad Request", "", said), stream_of(&[said]), stream_of(&[begun, said])] {
         let api = LoopbackApi::start(vec![answer]);
-        let mut provider = api.model(Format::ChatCompletions, None).await.provider().clone();
+        let mut provider = api.model(ApiFormat::ChatCompletions, None).await.provider().clone();
         provider.headers.push(("Authorization".into(), Secret::new("Bearer token-0001")));
         let model = Model::open(provider, Net::open(&NetOptions::default()).await.unwrap()).unwrap();
         let error = told(&model).await.unwrap_err().to_string();
@@ -183,7 +184,7 @@ async fn what_is_no_answer_says_what_to_do() {
         ),
     ] {
         let api = LoopbackApi::start(vec![answer]);
-        let error = told(&api.model(Format::Anthropic, key).await).await.unwrap_err();
+        let error = told(&api.model(ApiFormat::Anthropic, key).await).await.unwrap_err();
         assert_eq!(error.to_string(), expected);
         assert_eq!(error.needs_key(), expected.contains("key"), "{error}");
         assert_eq!(error.is_outgrown(), expected.contains("too long"), "{error}");

@@ -5,25 +5,25 @@ use std::borrow::Cow;
 use serde::{Deserialize, Serialize};
 use wharf_json::{JsonLimits, RawJson};
 
-use crate::conversation::{Block, ResultBlock, Role, Turn};
+use crate::conversation::{ConversationTurn, ResultBlock, TurnBlock, TurnRole};
 use crate::provider::definitions::alias;
 use crate::provider::pictures::{data_url, pictures, result_text};
-use crate::provider::{EncodedTool, Provider, Request, ToolChoice};
+use crate::provider::{CompletionRequest, EncodedTool, ModelProvider, ToolChoice};
 
 /// A request body. The API stores no state, so each request contains the whole conversation.
 #[derive(Serialize)]
-struct Body<'a> {
+struct ResponsesRequest<'a> {
     model: &'a str,
     stream: bool,
     store: bool,
     max_output_tokens: u32,
     #[serde(skip_serializing_if = "Option::is_none")]
     instructions: Option<&'a str>,
-    input: Vec<Item<'a>>,
+    input: Vec<InputItem<'a>>,
     #[serde(skip_serializing_if = "Vec::is_empty")]
-    tools: Vec<Tool<'a>>,
+    tools: Vec<ResponsesTool<'a>>,
     #[serde(skip_serializing_if = "Option::is_none")]
-    tool_choice: Option<Choice<'a>>,
+    tool_choice: Option<ResponsesToolChoice<'a>>,
     #[serde(skip_serializing_if = "Option::is_none")]
     reasoning: Option<ReasoningParams>,
     #[serde(skip_serializing_if = "Vec::is_empty")]
@@ -32,36 +32,36 @@ struct Body<'a> {
 
 #[derive(Serialize)]
 #[serde(untagged)]
-enum Item<'a> {
-    Known(Known<'a>),
+enum InputItem<'a> {
+    Known(KnownItem<'a>),
     Carried(&'a RawJson),
 }
 
 #[derive(Serialize)]
 #[serde(tag = "type", rename_all = "snake_case")]
-enum Known<'a> {
-    Message { role: Role, content: Vec<Part<'a>> },
+enum KnownItem<'a> {
+    Message { role: TurnRole, content: Vec<ItemPart<'a>> },
     FunctionCall { call_id: &'a str, name: Cow<'a, str>, arguments: &'a str },
-    FunctionCallOutput { call_id: &'a str, output: Output<'a> },
+    FunctionCallOutput { call_id: &'a str, output: CallOutput<'a> },
 }
 
 #[derive(Serialize)]
 #[serde(untagged)]
-enum Output<'a> {
+enum CallOutput<'a> {
     Text(String),
-    Parts(Vec<Part<'a>>),
+    Parts(Vec<ItemPart<'a>>),
 }
 
 #[derive(Serialize)]
 #[serde(tag = "type", rename_all = "snake_case")]
-enum Part<'a> {
+enum ItemPart<'a> {
     InputText { text: Cow<'a, str> },
     InputImage { image_url: String },
     OutputText { text: &'a str },
 }
 
 #[derive(Serialize)]
-struct Tool<'a> {
+struct ResponsesTool<'a> {
     r#type: &'static str,
     name: &'a str,
     description: &'a str,
@@ -71,7 +71,7 @@ struct Tool<'a> {
 
 #[derive(Serialize)]
 #[serde(untagged)]
-enum Choice<'a> {
+enum ResponsesToolChoice<'a> {
     Word(&'static str),
     Tool { r#type: &'static str, name: Cow<'a, str> },
 }
@@ -90,7 +90,7 @@ struct EncryptedReasoning {
 /// Handling of the model's reasoning. The API stores no state, so reasoning can only be sent back if it was returned in
 /// encrypted form.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(in crate::provider) enum Thoughts {
+pub(in crate::provider) enum ReasoningMode {
     /// Requests encrypted reasoning from OpenAI's own models, most of which reason by default, and from other models if
     /// an effort is set.
     GivenOut,
@@ -100,22 +100,22 @@ pub(in crate::provider) enum Thoughts {
 
 /// Serializes a request.
 pub(in crate::provider) fn body(
-    provider: &Provider,
-    request: &Request<'_>,
-    thoughts: Thoughts,
+    provider: &ModelProvider,
+    request: &CompletionRequest<'_>,
+    thoughts: ReasoningMode,
 ) -> Result<Vec<u8>, serde_json::Error> {
     let (source, tools) = (provider.source(), &request.tools.offered);
     let mut input = Vec::new();
     for turn in &request.conversation.turns {
         match turn.role {
-            Role::User => told(turn, provider, &mut input),
-            Role::Assistant => input.extend(turn.blocks.iter().filter_map(|block| said(block, &source))),
+            TurnRole::User => told(turn, provider, &mut input),
+            TurnRole::Assistant => input.extend(turn.blocks.iter().filter_map(|block| said(block, &source))),
         }
     }
     let reasoning = request.effort.map(|effort| ReasoningParams { effort: effort.name(), summary: "auto" });
     let may_think = provider.is_openai() || reasoning.is_some();
-    let include = (may_think && thoughts == Thoughts::GivenOut).then_some("reasoning.encrypted_content");
-    serde_json::to_vec(&Body {
+    let include = (may_think && thoughts == ReasoningMode::GivenOut).then_some("reasoning.encrypted_content");
+    serde_json::to_vec(&ResponsesRequest {
         model: &provider.model,
         stream: true,
         store: false,
@@ -130,22 +130,22 @@ pub(in crate::provider) fn body(
 }
 
 /// Adds the items of a user turn: first the results, then images that a result cannot contain, then the rest.
-fn told<'a>(turn: &'a Turn, provider: &Provider, input: &mut Vec<Item<'a>>) {
+fn told<'a>(turn: &'a ConversationTurn, provider: &ModelProvider, input: &mut Vec<InputItem<'a>>) {
     let mut parts = Vec::new();
     for block in &turn.blocks {
-        if let Block::ToolResult { id, content, is_error } = block {
+        if let TurnBlock::ToolResult { id, content, is_error } = block {
             let output = if provider.is_openai() && content.iter().any(is_picture) {
-                Output::Parts(result_parts(content, *is_error))
+                CallOutput::Parts(result_parts(content, *is_error))
             } else {
-                parts.extend(pictures(id, content, |text| Part::InputText { text: text.into() }, picture));
-                Output::Text(result_text(content, *is_error))
+                parts.extend(pictures(id, content, |text| ItemPart::InputText { text: text.into() }, picture));
+                CallOutput::Text(result_text(content, *is_error))
             };
-            input.push(Item::Known(Known::FunctionCallOutput { call_id: id, output }));
+            input.push(InputItem::Known(KnownItem::FunctionCallOutput { call_id: id, output }));
         }
     }
     parts.extend(turn.blocks.iter().filter_map(part));
     if !parts.is_empty() {
-        input.push(Item::Known(Known::Message { role: Role::User, content: parts }));
+        input.push(InputItem::Known(KnownItem::Message { role: TurnRole::User, content: parts }));
     }
 }
 
@@ -154,40 +154,44 @@ fn is_picture(block: &ResultBlock) -> bool {
 }
 
 /// Returns a result with its images in place. A text states a failure, because the format has no error flag.
-fn result_parts(content: &[ResultBlock], is_error: bool) -> Vec<Part<'_>> {
-    let failed = is_error.then_some(Part::InputText { text: "The tool failed:".into() });
+fn result_parts(content: &[ResultBlock], is_error: bool) -> Vec<ItemPart<'_>> {
+    let failed = is_error.then_some(ItemPart::InputText { text: "The tool failed:".into() });
     let parts = content.iter().map(|block| match block {
-        ResultBlock::Text(text) => Part::InputText { text: Cow::Borrowed(text) },
+        ResultBlock::Text(text) => ItemPart::InputText { text: Cow::Borrowed(text) },
         ResultBlock::Image { media_type, data } => picture(data_url(media_type, data)),
     });
     failed.into_iter().chain(parts).collect()
 }
 
-fn part(block: &Block) -> Option<Part<'_>> {
+fn part(block: &TurnBlock) -> Option<ItemPart<'_>> {
     match block {
-        Block::Text(text) | Block::Relayed(text) if !text.is_empty() => {
-            Some(Part::InputText { text: Cow::Borrowed(text) })
+        TurnBlock::Text(text) | TurnBlock::Relayed(text) if !text.is_empty() => {
+            Some(ItemPart::InputText { text: Cow::Borrowed(text) })
         }
-        Block::Image { media_type, data } => Some(picture(data_url(media_type, data))),
+        TurnBlock::Image { media_type, data } => Some(picture(data_url(media_type, data))),
         _ => None,
     }
 }
 
-fn picture<'a>(image_url: String) -> Part<'a> {
-    Part::InputImage { image_url }
+fn picture<'a>(image_url: String) -> ItemPart<'a> {
+    ItemPart::InputImage { image_url }
 }
 
-fn said<'a>(block: &'a Block, source: &str) -> Option<Item<'a>> {
+fn said<'a>(block: &'a TurnBlock, source: &str) -> Option<InputItem<'a>> {
     match block {
-        Block::Text(text) if !text.is_empty() => {
-            let content = vec![Part::OutputText { text }];
-            Some(Item::Known(Known::Message { role: Role::Assistant, content }))
+        TurnBlock::Text(text) if !text.is_empty() => {
+            let content = vec![ItemPart::OutputText { text }];
+            Some(InputItem::Known(KnownItem::Message { role: TurnRole::Assistant, content }))
         }
-        Block::ToolCall { id, name, arguments, .. } => {
-            Some(Item::Known(Known::FunctionCall { call_id: id, name: alias(name), arguments: arguments.get() }))
+        TurnBlock::ToolCall { id, name, arguments, .. } => Some(InputItem::Known(KnownItem::FunctionCall {
+            call_id: id,
+            name: alias(name),
+            arguments: arguments.get(),
+        })),
+        TurnBlock::Thinking { provider, raw } if provider == source && is_complete(raw) => {
+            Some(InputItem::Carried(raw))
         }
-        Block::Thinking { provider, raw } if provider == source && is_complete(raw) => Some(Item::Carried(raw)),
-        Block::Unknown { provider, raw } if provider == source => Some(Item::Carried(raw)),
+        TurnBlock::Unknown { provider, raw } if provider == source => Some(InputItem::Carried(raw)),
         _ => None,
     }
 }
@@ -199,16 +203,16 @@ fn is_complete(raw: &RawJson) -> bool {
     thought.is_ok_and(|thought| thought.encrypted_content.is_some())
 }
 
-fn tool(offered: &EncodedTool) -> Tool<'_> {
+fn tool(offered: &EncodedTool) -> ResponsesTool<'_> {
     let EncodedTool { alias, description, schema } = offered;
-    Tool { r#type: "function", name: alias, description, parameters: schema, strict: false }
+    ResponsesTool { r#type: "function", name: alias, description, parameters: schema, strict: false }
 }
 
-fn choice(choice: ToolChoice<'_>) -> Choice<'_> {
+fn choice(choice: ToolChoice<'_>) -> ResponsesToolChoice<'_> {
     match choice {
-        ToolChoice::Auto => Choice::Word("auto"),
-        ToolChoice::Never => Choice::Word("none"),
-        ToolChoice::Any => Choice::Word("required"),
-        ToolChoice::Tool(name) => Choice::Tool { r#type: "function", name: alias(name) },
+        ToolChoice::Auto => ResponsesToolChoice::Word("auto"),
+        ToolChoice::Never => ResponsesToolChoice::Word("none"),
+        ToolChoice::Any => ResponsesToolChoice::Word("required"),
+        ToolChoice::Tool(name) => ResponsesToolChoice::Tool { r#type: "function", name: alias(name) },
     }
 }

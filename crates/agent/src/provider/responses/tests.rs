@@ -4,12 +4,12 @@ use super::*;
 use crate::conversation::{Conversation, ResultBlock};
 use crate::provider::event::replay;
 use crate::provider::samples::{self, call, failure, picture, provider, raw, thought, tools};
-use crate::provider::{Format, ModelError, ReasoningEffort, Request, ToolChoice};
+use crate::provider::{ApiFormat, CompletionRequest, ModelError, ReasoningEffort, ToolChoice};
 
 const SOURCE: &str = "responses api.openai.com small";
 
 fn decoded(events: &[&str]) -> Result<Vec<ModelEvent>, ModelError> {
-    replay(Decoder::new(SOURCE.into()), events)
+    replay(ResponsesDecoder::new(SOURCE.into()), events)
 }
 
 #[test]
@@ -35,12 +35,12 @@ fn text_and_thoughts_come_in_pieces_and_then_whole() {
         [
             ModelEvent::ThinkingDelta("Hm.".into()),
             ModelEvent::BlockDone(thought(SOURCE, reasoning)),
-            ModelEvent::BlockDone(Block::Unknown { provider: SOURCE.into(), raw: raw(search) }),
+            ModelEvent::BlockDone(TurnBlock::Unknown { provider: SOURCE.into(), raw: raw(search) }),
             ModelEvent::TextDelta("Hel".into()),
             ModelEvent::TextDelta("lo".into()),
-            ModelEvent::BlockDone(Block::Text("Hello".into())),
+            ModelEvent::BlockDone(TurnBlock::Text("Hello".into())),
             ModelEvent::Usage { input: 10, output: 3, cached: 4 },
-            ModelEvent::Done { stop: Stop::EndTurn },
+            ModelEvent::Done { stop: StopReason::EndTurn },
         ]
     );
 }
@@ -59,7 +59,7 @@ fn calls_in_parallel_are_told_apart() {
         "[DONE]",
     ]);
     let (id, name, malformed) = ("b".into(), "sub".into(), Some(r#"{"y":"#.into()));
-    let broken = Block::ToolCall { id, name, arguments: raw("{}"), malformed };
+    let broken = TurnBlock::ToolCall { id, name, arguments: raw("{}"), malformed };
     assert_eq!(
         events.unwrap(),
         [
@@ -69,7 +69,7 @@ fn calls_in_parallel_are_told_apart() {
             ModelEvent::ToolCallDelta { index: 0, json: r#"{"x":1}"#.into() },
             ModelEvent::BlockDone(call("a", "add", r#"{"x":1}"#)),
             ModelEvent::BlockDone(broken),
-            ModelEvent::Done { stop: Stop::ToolCalls },
+            ModelEvent::Done { stop: StopReason::ToolCalls },
         ]
     );
 }
@@ -78,12 +78,12 @@ fn calls_in_parallel_are_told_apart() {
 fn an_answer_ends_for_a_reason() {
     let refusal = r#"{"type":"message","content":[{"type":"refusal","refusal":"No."}]}"#;
     for (response, expected) in [
-        ("{}".to_owned(), Stop::EndTurn),
-        (r#"{"incomplete_details":{"reason":"max_output_tokens"}}"#.to_owned(), Stop::MaxTokens),
-        (r#"{"incomplete_details":{"reason":"content_filter"}}"#.to_owned(), Stop::Refused),
-        (r#"{"incomplete_details":{"reason":"new"}}"#.to_owned(), Stop::Other("new".into())),
-        (format!(r#"{{"output":[{refusal}]}}"#), Stop::Refused),
-        (r#"{"output":[{"type":"function_call","call_id":"a","name":"add"}]}"#.to_owned(), Stop::ToolCalls),
+        ("{}".to_owned(), StopReason::EndTurn),
+        (r#"{"incomplete_details":{"reason":"max_output_tokens"}}"#.to_owned(), StopReason::MaxTokens),
+        (r#"{"incomplete_details":{"reason":"content_filter"}}"#.to_owned(), StopReason::Refused),
+        (r#"{"incomplete_details":{"reason":"new"}}"#.to_owned(), StopReason::Other("new".into())),
+        (format!(r#"{{"output":[{refusal}]}}"#), StopReason::Refused),
+        (r#"{"output":[{"type":"function_call","call_id":"a","name":"add"}]}"#.to_owned(), StopReason::ToolCalls),
     ] {
         let event = format!(r#"{{"type":"response.incomplete","response":{response}}}"#);
         assert_eq!(decoded(&[&event]).unwrap().last(), Some(&ModelEvent::Done { stop: expected }), "{response}");
@@ -117,17 +117,18 @@ fn conversation() -> Conversation {
         thought(SOURCE, r#"{"type":"reasoning","id":"rs_1","encrypted_content":"ZW5j"}"#),
         thought(SOURCE, r#"{"type":"reasoning","id":"rs_2","encrypted_content":null}"#),
         thought("responses api.openai.com large", r#"{"type":"reasoning","encrypted_content":"eA=="}"#),
-        Block::Text("Well.".into()),
+        TurnBlock::Text("Well.".into()),
         call("1", "add", r#"{"z":1}"#),
-        Block::Unknown { provider: SOURCE.into(), raw: raw(r#"{"type":"new"}"#) },
+        TurnBlock::Unknown { provider: SOURCE.into(), raw: raw(r#"{"type":"new"}"#) },
     ];
     samples::conversation(said, vec![failure("1", vec![ResultBlock::Text("no".into()), picture()])])
 }
 
-fn written(base: &str, effort: Option<ReasoningEffort>, thoughts: Thoughts) -> Value {
-    let (conversation, tools) = (conversation(), tools(Format::Responses));
-    let request = Request { conversation: &conversation, tools: &tools, tool_choice: ToolChoice::Any, effort };
-    let text = body(&provider(Format::Responses, base), &request, thoughts).unwrap();
+fn written(base: &str, effort: Option<ReasoningEffort>, thoughts: ReasoningMode) -> Value {
+    let (conversation, tools) = (conversation(), tools(ApiFormat::Responses));
+    let request =
+        CompletionRequest { conversation: &conversation, tools: &tools, tool_choice: ToolChoice::Any, effort };
+    let text = body(&provider(ApiFormat::Responses, base), &request, thoughts).unwrap();
     serde_json::from_slice(&text).unwrap()
 }
 
@@ -152,12 +153,12 @@ fn a_request_has_everything_in_its_place() {
         "reasoning": {"effort": "medium", "summary": "auto"},
         "include": ["reasoning.encrypted_content"],
     });
-    assert_eq!(written("https://api.openai.com/v1", Some(ReasoningEffort::Medium), Thoughts::GivenOut), expected);
+    assert_eq!(written("https://api.openai.com/v1", Some(ReasoningEffort::Medium), ReasoningMode::GivenOut), expected);
 }
 
 #[test]
 fn others_than_openai_get_pictures_after_the_results() {
-    let value = written("http://127.0.0.1:9", None, Thoughts::GivenOut);
+    let value = written("http://127.0.0.1:9", None, ReasoningMode::GivenOut);
     let input = value["input"].as_array().unwrap();
     let [.., output, message] = input.as_slice() else { panic!("{value}") };
     assert_eq!(output["output"], "The tool failed: no\n[a picture, shown below]");
@@ -172,12 +173,12 @@ fn others_than_openai_get_pictures_after_the_results() {
 fn thoughts_are_asked_for_where_there_may_be_any() {
     let (openai, other, low) = ("https://api.openai.com", "http://127.0.0.1:9", Some(ReasoningEffort::Low));
     for (base, effort, thoughts, expected) in [
-        (openai, None, Thoughts::GivenOut, true),
-        (openai, low, Thoughts::GivenOut, true),
-        (openai, None, Thoughts::LeftAlone, false),
-        (other, None, Thoughts::GivenOut, false),
-        (other, low, Thoughts::GivenOut, true),
-        (other, low, Thoughts::LeftAlone, false),
+        (openai, None, ReasoningMode::GivenOut, true),
+        (openai, low, ReasoningMode::GivenOut, true),
+        (openai, None, ReasoningMode::LeftAlone, false),
+        (other, None, ReasoningMode::GivenOut, false),
+        (other, low, ReasoningMode::GivenOut, true),
+        (other, low, ReasoningMode::LeftAlone, false),
     ] {
         let value = written(base, effort, thoughts);
         let include = expected.then(|| json!(["reasoning.encrypted_content"]));

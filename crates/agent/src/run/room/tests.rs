@@ -8,40 +8,44 @@ use crate::whole::flaw;
 fn rounds(rounds: &[(&str, &str)]) -> Conversation {
     let mut conversation = Conversation::default();
     for (number, (said, result)) in rounds.iter().enumerate() {
-        let words = (!said.is_empty()).then(|| Block::Text((*said).to_owned()));
+        let words = (!said.is_empty()).then(|| TurnBlock::Text((*said).to_owned()));
         whole::add(&mut conversation, user(words.into_iter().collect()));
         let id = number.to_string();
-        let call =
-            Block::ToolCall { id: id.clone(), name: "t".into(), arguments: RawJson::empty_object(), malformed: None };
-        conversation.turns.push(Turn { role: Role::Assistant, blocks: vec![call] });
+        let call = TurnBlock::ToolCall {
+            id: id.clone(),
+            name: "t".into(),
+            arguments: RawJson::empty_object(),
+            malformed: None,
+        };
+        conversation.turns.push(ConversationTurn { role: TurnRole::Assistant, blocks: vec![call] });
         let (result, relayed) = result.split_once('+').map_or((*result, None), |(result, said)| (result, Some(said)));
         let content = vec![match result.parse() {
             Ok(bytes) => ResultBlock::Text("x".repeat(bytes)),
             Err(_) => ResultBlock::Image { media_type: "image/png".into(), data: "aGk=".into() },
         }];
         let relayed = relayed.map(|said| match said.parse() {
-            Ok(bytes) => Block::Relayed("x".repeat(bytes)),
-            Err(_) => Block::Image { media_type: "image/png".into(), data: "aGk=".into() },
+            Ok(bytes) => TurnBlock::Relayed("x".repeat(bytes)),
+            Err(_) => TurnBlock::Image { media_type: "image/png".into(), data: "aGk=".into() },
         });
-        let result = Block::ToolResult { id, content, is_error: false };
+        let result = TurnBlock::ToolResult { id, content, is_error: false };
         conversation.turns.push(user(std::iter::once(result).chain(relayed).collect()));
     }
     conversation
 }
 
-fn user(blocks: Vec<Block>) -> Turn {
-    Turn { role: Role::User, blocks }
+fn user(blocks: Vec<TurnBlock>) -> ConversationTurn {
+    ConversationTurn { role: TurnRole::User, blocks }
 }
 
 /// Describes a shortened conversation: the person's text, the size of each result, and after a `+` the size of a
 /// relayed block. `-` is a removed image.
 fn shape(conversation: &Conversation) -> String {
     let blocks = conversation.turns.iter().flat_map(|turn| &turn.blocks);
-    let word = |block: &Block| match block {
-        Block::Text(text) => Some(text.clone()),
-        Block::Relayed(text) => Some(format!("+{}", text_shape(text))),
-        Block::Image { .. } => Some("+p".to_owned()),
-        Block::ToolResult { content, .. } => Some(match &content[0] {
+    let word = |block: &TurnBlock| match block {
+        TurnBlock::Text(text) => Some(text.clone()),
+        TurnBlock::Relayed(text) => Some(format!("+{}", text_shape(text))),
+        TurnBlock::Image { .. } => Some("+p".to_owned()),
+        TurnBlock::ToolResult { content, .. } => Some(match &content[0] {
             ResultBlock::Image { .. } => "p".to_owned(),
             ResultBlock::Text(text) => text_shape(text),
         }),
@@ -57,7 +61,7 @@ fn text_shape(text: &str) -> String {
     }
 }
 
-fn check(before: &[(&str, &str)], excess: u64, reach: Reach, expected: &str, cost: (usize, usize)) {
+fn check(before: &[(&str, &str)], excess: u64, reach: ShortenScope, expected: &str, cost: (usize, usize)) {
     let mut conversation = rounds(before);
     assert_eq!(flaw(&conversation), None);
     let ShortenCost { results, answers } = shorten(&mut conversation, excess, reach);
@@ -67,7 +71,7 @@ fn check(before: &[(&str, &str)], excess: u64, reach: Reach, expected: &str, cos
 
 #[test]
 fn the_oldest_goes_first_and_no_more_than_needed() {
-    use Reach::{All, Old, Utmost};
+    use ShortenScope::{All, Old, Utmost};
     let long = [("do", "9000"), ("", "9000"), ("", "9000")];
     check(&long, 0, Old, "do 9000 9000 9000", (0, 0));
     check(&long, 100, Old, "do 1000 9000 9000", (1, 0));
@@ -82,14 +86,14 @@ fn the_oldest_goes_first_and_no_more_than_needed() {
 #[test]
 fn pictures_go_before_texts() {
     let mixed = [("do", "9000"), ("", "p"), ("", "p")];
-    check(&mixed, 100, Reach::Old, "do 9000 - p", (1, 0));
-    check(&mixed, 2000, Reach::Old, "do 1000 - p", (2, 0));
-    check(&mixed, 100_000, Reach::All, "do -", (3, 2));
+    check(&mixed, 100, ShortenScope::Old, "do 9000 - p", (1, 0));
+    check(&mixed, 2000, ShortenScope::Old, "do 1000 - p", (2, 0));
+    check(&mixed, 100_000, ShortenScope::All, "do -", (3, 2));
 }
 
 #[test]
 fn what_servers_said_goes_before_answers() {
-    use Reach::{All, Old, Utmost};
+    use ShortenScope::{All, Old, Utmost};
     let said = [("do", "10+9000"), ("", "10+p"), ("", "10+9000")];
     check(&said, 100, Old, "do 10 +9000 10 +- 10 +9000", (1, 0));
     check(&said, 2000, Old, "do 10 +1000 10 +- 10 +9000", (2, 0));
@@ -102,8 +106,8 @@ fn what_servers_said_goes_before_answers() {
 #[test]
 fn a_turn_of_nothing_else_keeps_the_last_word_of_a_server() {
     let mut conversation = Conversation::default();
-    conversation.turns.push(user(vec![Block::Relayed("x".repeat(900)), Block::Relayed("x".repeat(900))]));
-    let cost = shorten(&mut conversation, 100_000, Reach::Utmost);
+    conversation.turns.push(user(vec![TurnBlock::Relayed("x".repeat(900)), TurnBlock::Relayed("x".repeat(900))]));
+    let cost = shorten(&mut conversation, 100_000, ShortenScope::Utmost);
     assert_eq!((shape(&conversation).as_str(), cost), ("+400", ShortenCost { results: 2, answers: 0 }));
     assert_eq!(flaw(&conversation), None);
 }
@@ -111,8 +115,8 @@ fn a_turn_of_nothing_else_keeps_the_last_word_of_a_server() {
 #[test]
 fn the_words_of_the_person_stay() {
     let said = [("one", "9000"), ("two", "9000"), ("three", "100")];
-    check(&said, 100_000, Reach::Old, "one two three 100", (2, 2));
-    check(&[("one", "10")], 100_000, Reach::Old, "one 10", (0, 0));
+    check(&said, 100_000, ShortenScope::Old, "one two three 100", (2, 2));
+    check(&[("one", "10")], 100_000, ShortenScope::Old, "one 10", (0, 0));
 }
 
 #[test]
@@ -133,9 +137,9 @@ fn what_an_api_counted_is_believed() {
     assert_eq!(gauge.estimate(&conversation), 50 + tokens(9000 + 2 + 3));
     gauge.count(5000, &conversation);
     assert_eq!(gauge.estimate(&conversation), 5000);
-    conversation.turns.push(user(vec![Block::Text("x".repeat(400))]));
+    conversation.turns.push(user(vec![TurnBlock::Text("x".repeat(400))]));
     assert_eq!(gauge.estimate(&conversation), 5100);
-    shorten(&mut conversation, 1_000_000, Reach::All);
+    shorten(&mut conversation, 1_000_000, ShortenScope::All);
     assert!(gauge.estimate(&conversation) < 5100);
 }
 

@@ -8,9 +8,9 @@ use super::*;
 const STATE: &str = "the-right-state";
 
 /// Opens no page, and signals when it was called.
-struct Opened(Mutex<Option<oneshot::Sender<()>>>);
+struct RecordingOpener(Mutex<Option<oneshot::Sender<()>>>);
 
-impl Open for Opened {
+impl Open for RecordingOpener {
     fn open(&self, page: &Page) -> Pending<Result<(), VisitError>> {
         assert_eq!(page.state, STATE);
         if let Some(opened) = self.0.lock().unwrap().take() {
@@ -22,7 +22,7 @@ impl Open for Opened {
 
 fn loopback(port: Option<u16>) -> (Loopback, oneshot::Receiver<()>) {
     let (opened, is_open) = oneshot::channel();
-    let open = Arc::new(Opened(Mutex::new(Some(opened))));
+    let open = Arc::new(RecordingOpener(Mutex::new(Some(opened))));
     let settings = AuthSettings { callback_port: port, ..AuthSettings::default() };
     (Loopback::new(&settings, open), is_open)
 }
@@ -187,7 +187,7 @@ async fn a_port_that_is_given_and_free_is_the_one() {
 
 #[test]
 fn a_client_that_was_described_comes_back_to_a_path_that_stays() {
-    let of = |settings: &AuthSettings| Loopback::new(settings, Arc::new(Opened(Mutex::new(None)))).path;
+    let of = |settings: &AuthSettings| Loopback::new(settings, Arc::new(RecordingOpener(Mutex::new(None)))).path;
     let named = |id: &str| AuthSettings { client_id: Some(id.to_owned()), ..AuthSettings::default() };
     let described = AuthSettings { client_metadata_url: Some("https://c/".to_owned()), ..AuthSettings::default() };
     assert_eq!(of(&AuthSettings::default()), CallbackPath::Random);
@@ -206,13 +206,13 @@ async fn o08_and_o20_nobody_is_waited_for_longer_than_the_patience() {
 
 #[tokio::test]
 async fn o08_whoever_declines_ends_it() {
-    struct No;
-    impl Open for No {
+    struct DecliningOpener;
+    impl Open for DecliningOpener {
         fn open(&self, _: &Page) -> Pending<Result<(), VisitError>> {
             Box::pin(async { Err(VisitError::Declined) })
         }
     }
-    let loopback = Loopback::new(&AuthSettings::default(), Arc::new(No));
+    let loopback = Loopback::new(&AuthSettings::default(), Arc::new(DecliningOpener));
     let ready = loopback.prepare().await.unwrap();
     let authority = ready.redirect_uri().strip_prefix("http://").unwrap().split('/').next().unwrap().to_owned();
     assert_eq!(ready.go(page()).await, Err(VisitError::Declined));
@@ -223,9 +223,9 @@ async fn o08_whoever_declines_ends_it() {
 }
 
 /// Prompts a user that never answers.
-struct Unanswered;
+struct HangingOpener;
 
-impl Open for Unanswered {
+impl Open for HangingOpener {
     fn open(&self, _: &Page) -> Pending<Result<(), VisitError>> {
         Box::pin(std::future::pending())
     }
@@ -233,7 +233,7 @@ impl Open for Unanswered {
 
 #[tokio::test]
 async fn whoever_comes_back_before_the_answer_is_let_in() {
-    let loopback = Loopback::new(&AuthSettings::default(), Arc::new(Unanswered));
+    let loopback = Loopback::new(&AuthSettings::default(), Arc::new(HangingOpener));
     let ready = loopback.prepare().await.unwrap();
     let redirect_uri = ready.redirect_uri().to_owned();
     let going = tokio::spawn(ready.go(page()));
@@ -244,7 +244,7 @@ async fn whoever_comes_back_before_the_answer_is_let_in() {
 
 #[tokio::test]
 async fn a_question_nobody_answers_ends_with_the_patience() {
-    let mut loopback = Loopback::new(&AuthSettings::default(), Arc::new(Unanswered));
+    let mut loopback = Loopback::new(&AuthSettings::default(), Arc::new(HangingOpener));
     loopback.patience = Duration::ZERO;
     let ready = loopback.prepare().await.unwrap();
     assert_eq!(ready.go(page()).await.unwrap_err(), VisitError::TooLate(0));

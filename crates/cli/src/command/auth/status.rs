@@ -36,7 +36,7 @@ pub struct Args {
 
 /// State of a login.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum State {
+enum TokenState {
     LoggedIn,
     Renewable,
     NeedsLogin,
@@ -44,7 +44,7 @@ enum State {
 }
 
 /// One account and its stored login.
-struct Row {
+struct LoginRow {
     key: AccountKey,
     kept: Result<Option<Kept>, VaultError>,
     /// Storage location, if a login is stored.
@@ -74,8 +74,8 @@ pub async fn run(args: &Args, session: &Session) -> Outcome {
         return Err(failure);
     }
     show(session, &rows, &place)?;
-    let is_usable = |row: &Row| matches!(row.state(), State::LoggedIn | State::Renewable);
-    let counts = |row: &&Row| used.as_ref().is_none_or(|used| row.key == *used);
+    let is_usable = |row: &LoginRow| matches!(row.state(), TokenState::LoggedIn | TokenState::Renewable);
+    let counts = |row: &&LoginRow| used.as_ref().is_none_or(|used| row.key == *used);
     let missing = args.word.is_some() && !rows.iter().filter(counts).any(is_usable);
     Ok(if missing { Ending::Told(Kind::LoginNeeded) } else { Ending::Fine })
 }
@@ -100,7 +100,7 @@ impl Wanted {
     }
 }
 
-fn rows(vault: &LazyVault, wanted: Wanted) -> Result<Vec<Row>, VaultError> {
+fn rows(vault: &LazyVault, wanted: Wanted) -> Result<Vec<LoginRow>, VaultError> {
     let Wanted { mut keys, server, account } = wanted;
     let is_meant = |key: &AccountKey| {
         server.as_ref().is_none_or(|server| key.server == *server)
@@ -109,19 +109,19 @@ fn rows(vault: &LazyVault, wanted: Wanted) -> Result<Vec<Row>, VaultError> {
     keys.extend(vault.keys()?.into_iter().filter(is_meant));
     keys.sort();
     keys.dedup();
-    Ok(keys.into_iter().map(|key| Row { kept: vault.load(&key), place: vault.place_of(&key), key }).collect())
+    Ok(keys.into_iter().map(|key| LoginRow { kept: vault.load(&key), place: vault.place_of(&key), key }).collect())
 }
 
-impl Row {
-    fn state(&self) -> State {
-        let Ok(Some(kept)) = &self.kept else { return State::None };
-        let Some(tokens) = &kept.tokens else { return State::NeedsLogin };
+impl LoginRow {
+    fn state(&self) -> TokenState {
+        let Ok(Some(kept)) = &self.kept else { return TokenState::None };
+        let Some(tokens) = &kept.tokens else { return TokenState::NeedsLogin };
         match tokens.expires_at {
             Some(at) if at <= now() && tokens.refresh.is_some() && !kept.last_error.as_deref().is_some_and(lasts) => {
-                State::Renewable
+                TokenState::Renewable
             }
-            Some(at) if at <= now() => State::NeedsLogin,
-            _ => State::LoggedIn,
+            Some(at) if at <= now() => TokenState::NeedsLogin,
+            _ => TokenState::LoggedIn,
         }
     }
 
@@ -163,7 +163,7 @@ impl Row {
     fn cells(&self) -> [String; 7] {
         let shown = |text: &str| Untrusted::new(text).shortened(200).to_string();
         let state = match (self.state(), self.ends()) {
-            (State::LoggedIn, Some(ends)) => format!("logged in, ends {}", Ends(ends)),
+            (TokenState::LoggedIn, Some(ends)) => format!("logged in, ends {}", Ends(ends)),
             (state, _) => state.told().to_owned(),
         };
         [
@@ -183,7 +183,7 @@ fn lasts(error: &str) -> bool {
     error.split(|letter: char| !letter.is_ascii_alphanumeric() && letter != '_').any(|word| lasting(word).is_some())
 }
 
-impl State {
+impl TokenState {
     fn told(self) -> &'static str {
         match self {
             Self::LoggedIn => "logged in",
@@ -215,16 +215,16 @@ pub fn named(key: &AccountKey) -> String {
     }
 }
 
-fn show(session: &Session, rows: &[Row], place: &str) -> Result<(), Failure> {
+fn show(session: &Session, rows: &[LoginRow], place: &str) -> Result<(), Failure> {
     if session.console.manner.json {
-        let items: Vec<Value> = rows.iter().map(Row::document).collect();
+        let items: Vec<Value> = rows.iter().map(LoginRow::document).collect();
         return session.console.document(&json!({ "schema": 1, "place": place, "items": items }));
     }
     if rows.is_empty() {
         session.console.say("There are no logins, and no configured server is for one; log in with: wharf auth SERVER");
         return Ok(());
     }
-    let cells: Vec<[String; 7]> = rows.iter().map(Row::cells).collect();
+    let cells: Vec<[String; 7]> = rows.iter().map(LoginRow::cells).collect();
     let headings = left(["SERVER", "LOGIN", "ISSUER", "SCOPE", "RENEWED", "KEPT IN", "LAST ERROR"]);
     let style = |cell: &str| match cell {
         cell if cell.starts_with("logged in") => GOOD,

@@ -64,17 +64,17 @@ fn split(commands: &[&Command], arguments: &[OsString]) -> (Vec<OsString>, Vec<O
 }
 
 /// A known option.
-struct Found {
+struct MatchedOption {
     /// Its value is the next word.
     wants_next: bool,
     is_help: bool,
 }
 
 /// Looks up a word among the options of these commands. Help is handled here because clap has not added it yet.
-fn option(commands: &[&Command], word: &OsStr) -> Option<Found> {
+fn option(commands: &[&Command], word: &OsStr) -> Option<MatchedOption> {
     let word = word.to_str()?;
     if matches!(word, "--help" | "-h") {
-        return Some(Found { wants_next: false, is_help: true });
+        return Some(MatchedOption { wants_next: false, is_help: true });
     }
     let arguments = || commands.iter().flat_map(|command| command.get_arguments());
     let (arg, has_value) = match word.strip_prefix("--") {
@@ -89,7 +89,7 @@ fn option(commands: &[&Command], word: &OsStr) -> Option<Found> {
         }
     };
     let takes_value = arg.get_action().takes_values();
-    Some(Found { wants_next: takes_value && !has_value, is_help: false })
+    Some(MatchedOption { wants_next: takes_value && !has_value, is_help: false })
 }
 
 fn has_long(arg: &Arg, name: &str) -> bool {

@@ -36,13 +36,13 @@ pub struct Calling<'a> {
 }
 
 /// A progress update of a call.
-enum News {
+enum CallUpdate {
     Progress(Progress),
     Task { status: TaskStatus, message: Option<String> },
 }
 
 /// Receives the updates of a call.
-type UpdateSink = Arc<dyn Fn(News) + Send + Sync>;
+type UpdateSink = Arc<dyn Fn(CallUpdate) + Send + Sync>;
 
 impl Calling<'_> {
     /// Sends the call and shows its progress until it finishes.
@@ -70,7 +70,7 @@ impl Calling<'_> {
 
     /// Prints every update with `--debug`. Otherwise keeps only the latest one, so that a flood of updates costs
     /// nothing.
-    fn reporter(&self, head: String, latest: watch::Sender<Option<News>>) -> UpdateSink {
+    fn reporter(&self, head: String, latest: watch::Sender<Option<CallUpdate>>) -> UpdateSink {
         let console = Arc::clone(&self.session.console);
         let says_all = console.manner.debug && !console.has_status();
         Arc::new(move |news| match says_all {
@@ -81,7 +81,7 @@ impl Calling<'_> {
 
     async fn answer(&self, report: UpdateSink) -> Result<ToolResult, CallError> {
         let reports = report.clone();
-        let mut options = CallOptions::default().progress(move |progress| reports(News::Progress(progress)));
+        let mut options = CallOptions::default().progress(move |progress| reports(CallUpdate::Progress(progress)));
         options.timeout = self.timeout;
         // In the handshake era a call becomes a task only on request. Later servers decide by themselves.
         let is_plain = self.as_task == TaskMode::IfServerWants;
@@ -101,7 +101,7 @@ impl Calling<'_> {
         let following = TaskCancelGuard { session: self.session, task: Arc::new(task) };
         let task = following.task.clone();
         let watch: Option<TaskSink> = Some(Arc::new(move |task: &Task| {
-            report(News::Task { status: task.status, message: task.message.clone() });
+            report(CallUpdate::Task { status: task.status, message: task.message.clone() });
         }));
         let answer = match self.as_task {
             TaskMode::Wished => task.finish(watch).await,
@@ -111,7 +111,7 @@ impl Calling<'_> {
         answer
     }
 
-    fn show(&self, head: &str, news: &News) {
+    fn show(&self, head: &str, news: &CallUpdate) {
         let console = &self.session.console;
         if console.has_status() {
             console.status(&format!("{head}  {}{}", bar(news), told(news)));
@@ -138,9 +138,9 @@ impl Drop for TaskCancelGuard<'_> {
 }
 
 /// Draws the progress bar. Empty if the total is unknown.
-fn bar(news: &News) -> String {
+fn bar(news: &CallUpdate) -> String {
     match news {
-        News::Progress(Progress { progress, total: Some(total), .. }) if *total > 0.0 => {
+        CallUpdate::Progress(Progress { progress, total: Some(total), .. }) if *total > 0.0 => {
             let done = (progress / total * BAR as f64).clamp(0.0, BAR as f64) as usize;
             format!("{}{} ", "█".repeat(done), "░".repeat(BAR - done))
         }
@@ -148,10 +148,10 @@ fn bar(news: &News) -> String {
     }
 }
 
-fn told(news: &News) -> String {
+fn told(news: &CallUpdate) -> String {
     match news {
-        News::Progress(progress) => progress_text(progress),
-        News::Task { status, message } => {
+        CallUpdate::Progress(progress) => progress_text(progress),
+        CallUpdate::Task { status, message } => {
             let message =
                 message.as_ref().map(|message| format!(": {}", Untrusted::new(message.as_str()).shortened(200)));
             format!("task {status}{}", message.unwrap_or_default())

@@ -28,8 +28,8 @@ Examples:
   wharf list --json | jq -r '.items[] | select(.state == \"broken\") | .id'")]
 pub struct Args {
     /// Layers to show
-    #[arg(long, short, value_enum, default_value_t = Shown::Effective)]
-    scope: Shown,
+    #[arg(long, short, value_enum, default_value_t = ScopeFilter::Effective)]
+    scope: ScopeFilter,
     /// Connect to each server and show its status in one line
     #[arg(long, conflicts_with_all = ["json", "reveal"])]
     probe: bool,
@@ -42,7 +42,7 @@ pub struct Args {
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-enum Shown {
+enum ScopeFilter {
     /// All layers
     Effective,
     /// The project's configuration
@@ -86,11 +86,11 @@ pub async fn run(args: &Args, session: &Session) -> Outcome {
 }
 
 /// Returns the servers of a scope sorted by id, each effective entry before those it replaces.
-fn in_scope(config: &Config, scope: Shown) -> Vec<&Configured> {
+fn in_scope(config: &Config, scope: ScopeFilter) -> Vec<&Configured> {
     let is_in = |server: &&Configured| match scope {
-        Shown::Effective => true,
-        Shown::Project => server.layer.source() == "project",
-        Shown::Global => server.layer.source() == "global",
+        ScopeFilter::Effective => true,
+        ScopeFilter::Project => server.layer.source() == "project",
+        ScopeFilter::Global => server.layer.source() == "global",
     };
     let mut servers: Vec<&Configured> = config.servers.iter().chain(&config.beside).filter(is_in).collect();
     // The sort is stable, so that effective entries stay first.

@@ -24,14 +24,14 @@ Examples:
   wharf secret remove github")]
 pub struct Args {
     #[command(subcommand)]
-    action: Action,
+    action: SecretAction,
     /// Write one JSON document instead of text
     #[arg(long, global = true, help_heading = "Output")]
     json: bool,
 }
 
 #[derive(Debug, Subcommand)]
-enum Action {
+enum SecretAction {
     /// Store a secret, prompted for without echo or read from stdin
     #[command(after_help = "Example:\n  wharf secret set github")]
     Set {
@@ -57,9 +57,9 @@ impl Args {
 
 pub async fn run(args: &Args, session: &Session) -> Outcome {
     match &args.action {
-        Action::Set { name } => set(session, name).await?,
-        Action::List => list(session)?,
-        Action::Remove { name } => remove(session, name)?,
+        SecretAction::Set { name } => set(session, name).await?,
+        SecretAction::List => list(session)?,
+        SecretAction::Remove { name } => remove(session, name)?,
     }
     Ok(Ending::Fine)
 }

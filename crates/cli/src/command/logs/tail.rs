@@ -22,7 +22,7 @@ pub struct Entry {
 pub struct LogTails {
     folder: PathBuf,
     only: Option<String>,
-    tails: BTreeMap<String, Tail>,
+    tails: BTreeMap<String, LogTail>,
 }
 
 /// Returns the servers that have a log file, sorted.
@@ -45,7 +45,7 @@ impl LogTails {
         let mut entries = Vec::new();
         for server in servers {
             let path = self.folder.join(log_file_name(&server));
-            let tail = self.tails.entry(server.clone()).or_insert_with(|| Tail::new(path));
+            let tail = self.tails.entry(server.clone()).or_insert_with(|| LogTail::new(path));
             let lines = tail.more();
             entries.extend(lines.iter().filter_map(|line| LogLine::read(line)).map(|line| Entry::of(&server, line)));
         }
@@ -66,7 +66,7 @@ impl Entry {
 }
 
 /// One log file. It stays open, so that after a rotation the old file is read to its end.
-struct Tail {
+struct LogTail {
     path: PathBuf,
     file: Option<File>,
     /// Bytes of an incomplete last line.
@@ -75,7 +75,7 @@ struct Tail {
     has_begun: bool,
 }
 
-impl Tail {
+impl LogTail {
     fn new(path: PathBuf) -> Self {
         Self { path, file: None, begun: Vec::new(), has_begun: false }
     }

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use serde_json::json;
-use wharf_agent::{Block, Ending, Run, RunEvent};
+use wharf_agent::{AgentRun, RunEnding, RunEvent, TurnBlock};
 
 use super::events::Events;
 use super::spent::Spent;
@@ -23,22 +23,22 @@ pub struct Driver<'a> {
     /// Control requests in progress.
     errands: Errands<'a, ()>,
     /// `None` once the run is over.
-    under_way: Option<UnderWay>,
+    under_way: Option<ActiveRun>,
 }
 
-struct UnderWay {
-    run: Run,
-    show: Show,
+struct ActiveRun {
+    run: AgentRun,
+    show: RunOutput,
 }
 
 /// Output format of a run.
-enum Show {
+enum RunOutput {
     Text(Text),
     Events(Events),
 }
 
 /// An event of the driver's loop.
-enum News {
+enum DriverEvent {
     Run(Option<RunEvent>),
     Ordered(Order),
     Errand,
@@ -54,11 +54,11 @@ impl<'a> Driver<'a> {
         fleet: &'a ManagedHost<'a>,
         mut chat: Chat<'a>,
         control: Option<Control>,
-        said: Vec<Block>,
+        said: Vec<TurnBlock>,
     ) -> Result<Self, Failure> {
         let run = chat.begin(said)?;
-        let show = Show::new(fleet, &chat)?;
-        Ok(Self { fleet, chat, control, errands: Errands::default(), under_way: Some(UnderWay { run, show }) })
+        let show = RunOutput::new(fleet, &chat)?;
+        Ok(Self { fleet, chat, control, errands: Errands::default(), under_way: Some(ActiveRun { run, show }) })
     }
 
     /// Processes events until the run is over. Dropping the future cancels the run and its pending calls.
@@ -69,23 +69,23 @@ impl<'a> Driver<'a> {
     pub async fn live(mut self) -> Outcome {
         loop {
             match self.next().await {
-                News::Run(Some(RunEvent::Ended(ending))) => return self.over(&ending).await,
-                News::Run(Some(event)) => self.heard(&event)?,
-                News::Run(None) => return Err(Failure::other("the run was lost on the way")),
-                News::Ordered(order) => self.ordered(order),
+                DriverEvent::Run(Some(RunEvent::Ended(ending))) => return self.over(&ending).await,
+                DriverEvent::Run(Some(event)) => self.heard(&event)?,
+                DriverEvent::Run(None) => return Err(Failure::other("the run was lost on the way")),
+                DriverEvent::Ordered(order) => self.ordered(order),
                 // The task has sent the reply itself.
-                News::Errand => {}
+                DriverEvent::Errand => {}
             }
         }
     }
 
     /// Waits for the next event. `live` decides how to handle it.
-    async fn next(&mut self) -> News {
+    async fn next(&mut self) -> DriverEvent {
         tokio::select! {
             biased;
-            event = next_of(&mut self.under_way) => News::Run(event),
-            order = ordered(&mut self.control) => News::Ordered(order),
-            () = self.errands.next() => News::Errand,
+            event = next_of(&mut self.under_way) => DriverEvent::Run(event),
+            order = ordered(&mut self.control) => DriverEvent::Ordered(order),
+            () = self.errands.next() => DriverEvent::Errand,
         }
     }
 
@@ -94,7 +94,7 @@ impl<'a> Driver<'a> {
         self.under_way.as_mut().map_or(Ok(()), |under_way| under_way.show.event(event))
     }
 
-    async fn over(&mut self, ending: &Ending) -> Outcome {
+    async fn over(&mut self, ending: &RunEnding) -> Outcome {
         self.chat.leave().await;
         match self.under_way.take() {
             Some(under_way) => under_way.show.over(ending),
@@ -122,7 +122,7 @@ impl<'a> Driver<'a> {
 impl Drop for Driver<'_> {
     /// Cancels a run in progress: pending calls are cancelled and the conversation is saved before anything closes.
     fn drop(&mut self) {
-        let Some(UnderWay { run, show }) = self.under_way.take() else { return };
+        let Some(ActiveRun { run, show }) = self.under_way.take() else { return };
         let mut show = Some(show);
         self.chat.last_word(Some(run), move |event| {
             // Ignore output errors: the command is ending.
@@ -134,7 +134,7 @@ impl Drop for Driver<'_> {
     }
 }
 
-impl Show {
+impl RunOutput {
     fn new(fleet: &ManagedHost<'_>, chat: &Chat<'_>) -> Result<Self, Failure> {
         let (console, registry) = (fleet.session.console.clone(), Arc::clone(fleet.host.registry()));
         let spent = Spent::new(chat);
@@ -151,7 +151,7 @@ impl Show {
         }
     }
 
-    fn over(self, ending: &Ending) -> Outcome {
+    fn over(self, ending: &RunEnding) -> Outcome {
         match self {
             Self::Text(text) => text.over()?,
             Self::Events(events) => return events.over(ending),
@@ -161,7 +161,7 @@ impl Show {
 }
 
 /// Returns the next event of a run. Never resolves without a run.
-async fn next_of(under_way: &mut Option<UnderWay>) -> Option<RunEvent> {
+async fn next_of(under_way: &mut Option<ActiveRun>) -> Option<RunEvent> {
     match under_way {
         Some(under_way) => under_way.run.next().await,
         None => std::future::pending().await,

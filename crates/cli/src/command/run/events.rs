@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use serde::Serialize;
 use wharf::tools::Registry;
-use wharf_agent::{Ending, ResultBlock, RunEvent};
+use wharf_agent::{ResultBlock, RunEnding, RunEvent};
 use wharf_spec::ServerName;
 use wharf_wire::RawJson;
 
@@ -26,16 +26,16 @@ pub struct Events {
 }
 
 #[derive(Serialize)]
-struct Line<'a> {
+struct EventLine<'a> {
     schema: u32,
     #[serde(flatten)]
-    event: Event<'a>,
+    event: RunEventDocument<'a>,
 }
 
 /// A run event as written. Texts are raw; JSON escapes them.
 #[derive(Serialize)]
 #[serde(tag = "event", rename_all = "snake_case")]
-enum Event<'a> {
+enum RunEventDocument<'a> {
     Begun { model: &'a str, conversation: Option<&'a str>, servers: Vec<&'a str> },
     Asking { request: u32 },
     Waiting { duration_ms: u64, because: String },
@@ -43,7 +43,7 @@ enum Event<'a> {
     Thinking { text: &'a str },
     ToolBegun { id: &'a str, tool: &'a str, server: Option<&'a str>, name: Option<&'a str>, arguments: &'a RawJson },
     ToolProgress { id: &'a str, done: f64, total: Option<f64>, message: Option<&'a str> },
-    ToolEnded { id: &'a str, is_error: bool, duration_ms: u64, content: Vec<Content<'a>> },
+    ToolEnded { id: &'a str, is_error: bool, duration_ms: u64, content: Vec<ResultPart<'a>> },
     Noted { from: &'a str, text: &'a str },
     Usage { input: u64, output: u64, cached: u64 },
     Delegated { requests: u32, input: u64, output: u64, cached: u64 },
@@ -56,7 +56,7 @@ enum Event<'a> {
 /// A part of a result. For an image, only its type and size.
 #[derive(Serialize)]
 #[serde(tag = "type", rename_all = "snake_case")]
-enum Content<'a> {
+enum ResultPart<'a> {
     Text { text: &'a str },
     Image { media_type: &'a str, bytes: usize },
 }
@@ -76,7 +76,7 @@ impl Events {
         let known = fleet.known();
         let servers: Vec<&ServerName> = known.entries.iter().map(|entry| &entry.name).collect();
         let events = Self { console, registry, spent };
-        events.write(Event::Begun {
+        events.write(RunEventDocument::Begun {
             model: &events.spent.model,
             conversation: events.spent.conversation.as_deref(),
             servers: servers.into_iter().map(ServerName::as_str).collect(),
@@ -90,33 +90,37 @@ impl Events {
         let (server, name) =
             name.as_ref().map(|name| (name.server.as_deref(), name.name.as_deref())).unwrap_or_default();
         let told = match event {
-            RunEvent::Asking { request } => Event::Asking { request: *request },
+            RunEvent::Asking { request } => RunEventDocument::Asking { request: *request },
             RunEvent::Waiting { time, because } => {
-                Event::Waiting { duration_ms: millis(*time), because: chain(because) }
+                RunEventDocument::Waiting { duration_ms: millis(*time), because: chain(because) }
             }
-            RunEvent::Text(text) => Event::Text { text },
-            RunEvent::Thinking(text) => Event::Thinking { text },
-            RunEvent::CallBegun { id, tool, arguments } => Event::ToolBegun { id, tool, server, name, arguments },
+            RunEvent::Text(text) => RunEventDocument::Text { text },
+            RunEvent::Thinking(text) => RunEventDocument::Thinking { text },
+            RunEvent::CallBegun { id, tool, arguments } => {
+                RunEventDocument::ToolBegun { id, tool, server, name, arguments }
+            }
             RunEvent::CallProgress { id, progress } => {
                 let message = progress.message.as_deref();
-                Event::ToolProgress { id, done: progress.done, total: progress.total, message }
+                RunEventDocument::ToolProgress { id, done: progress.done, total: progress.total, message }
             }
-            RunEvent::CallEnded { id, report } => Event::ToolEnded {
+            RunEvent::CallEnded { id, report } => RunEventDocument::ToolEnded {
                 id,
                 is_error: report.is_error,
                 duration_ms: millis(report.duration),
                 content: report.content.iter().map(content).collect(),
             },
-            RunEvent::Noted { from, text } => Event::Noted { from, text },
+            RunEvent::Noted { from, text } => RunEventDocument::Noted { from, text },
             RunEvent::Usage { input, output, cached } => {
-                Event::Usage { input: *input, output: *output, cached: *cached }
+                RunEventDocument::Usage { input: *input, output: *output, cached: *cached }
             }
             RunEvent::Delegated { requests, input, output, cached } => {
-                Event::Delegated { requests: *requests, input: *input, output: *output, cached: *cached }
+                RunEventDocument::Delegated { requests: *requests, input: *input, output: *output, cached: *cached }
             }
-            RunEvent::Shortened { results, answers } => Event::Shortened { results: *results, answers: *answers },
-            RunEvent::PicturesLeftOut { pictures } => Event::PicturesLeftOut { pictures: *pictures },
-            RunEvent::Repeated { tool, times } => Event::Repeated { tool, times: *times },
+            RunEvent::Shortened { results, answers } => {
+                RunEventDocument::Shortened { results: *results, answers: *answers }
+            }
+            RunEvent::PicturesLeftOut { pictures } => RunEventDocument::PicturesLeftOut { pictures: *pictures },
+            RunEvent::Repeated { tool, times } => RunEventDocument::Repeated { tool, times: *times },
             _ => return Ok(()),
         };
         self.write(told)
@@ -127,16 +131,16 @@ impl Events {
     /// # Errors
     ///
     /// Fails if the output cannot be written.
-    pub fn over(self, ending: &Ending) -> Outcome {
+    pub fn over(self, ending: &RunEnding) -> Outcome {
         let failure = failure(ending);
         let error = failure.as_ref().map(Failure::told);
         let (text, usage) = (self.spent.text.as_str(), self.spent.usage);
-        self.write(Event::Ended { ending: word(ending), text, usage, error })?;
+        self.write(RunEventDocument::Ended { ending: word(ending), text, usage, error })?;
         Ok(failure.map_or(failure::Ending::Fine, |failure| failure::Ending::Told(failure.kind)))
     }
 
-    fn write(&self, event: Event<'_>) -> Result<(), Failure> {
-        self.console.document(&Line { schema: SCHEMA, event })
+    fn write(&self, event: RunEventDocument<'_>) -> Result<(), Failure> {
+        self.console.document(&EventLine { schema: SCHEMA, event })
     }
 }
 
@@ -148,9 +152,9 @@ fn named(event: &RunEvent) -> Option<&str> {
     }
 }
 
-fn content(block: &ResultBlock) -> Content<'_> {
+fn content(block: &ResultBlock) -> ResultPart<'_> {
     match block {
-        ResultBlock::Text(text) => Content::Text { text },
-        ResultBlock::Image { media_type, data } => Content::Image { media_type, bytes: data.len() / 4 * 3 },
+        ResultBlock::Text(text) => ResultPart::Text { text },
+        ResultBlock::Image { media_type, data } => ResultPart::Image { media_type, bytes: data.len() / 4 * 3 },
     }
 }

@@ -29,7 +29,7 @@ struct StatusWatch<'a> {
 }
 
 /// An event of the watch loop.
-enum News {
+enum WatchEvent {
     Heard(Option<Heard>),
     Configured,
     Time,
@@ -53,27 +53,27 @@ pub async fn watch(session: &Session, ids: &[String]) -> Outcome {
     loop {
         match next(session, &mut events, &mut configs).await {
             // The host was closed.
-            News::Heard(None) => return Err(Failure::interrupted()),
-            News::Heard(Some(heard)) => watching.heard(&heard)?,
-            News::Configured => watching.reload().await?,
-            News::Time => watching.draw()?,
+            WatchEvent::Heard(None) => return Err(Failure::interrupted()),
+            WatchEvent::Heard(Some(heard)) => watching.heard(&heard)?,
+            WatchEvent::Configured => watching.reload().await?,
+            WatchEvent::Time => watching.draw()?,
         }
     }
 }
 
-async fn next(session: &Session, events: &mut Events, configs: &mut mpsc::Receiver<()>) -> News {
+async fn next(session: &Session, events: &mut Events, configs: &mut mpsc::Receiver<()>) -> WatchEvent {
     let redraws = session.console.width().is_some() && !session.console.manner.json;
     tokio::select! {
-        heard = events.next() => News::Heard(heard),
-        Some(()) = configs.recv() => News::Configured,
-        () = tokio::time::sleep(EVERY), if redraws => News::Time,
+        heard = events.next() => WatchEvent::Heard(heard),
+        Some(()) = configs.recv() => WatchEvent::Configured,
+        () = tokio::time::sleep(EVERY), if redraws => WatchEvent::Time,
     }
 }
 
 /// JSON document of a change.
 #[derive(Serialize)]
 #[serde(tag = "event", rename_all = "snake_case")]
-enum Change<'a> {
+enum ChangeDocument<'a> {
     State {
         schema: u32,
         item: Box<StatusItem<'a>>,
@@ -133,7 +133,7 @@ impl StatusWatch<'_> {
         }
         for row in self.rows().iter().filter(|row| has_changed(row)) {
             match console.manner.json {
-                true => console.document(&Change::State { schema: 1, item: Box::new(item(row)) })?,
+                true => console.document(&ChangeDocument::State { schema: 1, item: Box::new(item(row)) })?,
                 false => self.say(line(row))?,
             }
         }
@@ -149,7 +149,7 @@ impl StatusWatch<'_> {
     fn tell(&mut self, reloaded: &Reloaded) -> Result<(), Failure> {
         let console = &self.session.console;
         if console.manner.json {
-            return console.document(&Change::Config { schema: 1, reloaded });
+            return console.document(&ChangeDocument::Config { schema: 1, reloaded });
         }
         for problem in &reloaded.news {
             console.warn(Untrusted::new(problem.as_str()));

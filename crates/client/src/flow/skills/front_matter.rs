@@ -79,7 +79,7 @@ fn is_fence(line: &str) -> bool {
 fn read(text: &str) -> Result<Map<String, Value>, String> {
     let mut options = Options::default();
     options.disallow_directives = true;
-    let mut reader = Reader::default();
+    let mut reader = FrontMatterBuilder::default();
     for (count, event) in Parser::new_from_str_with_options(text, options).enumerate() {
         if count > NODES {
             return Err(format!("more than {NODES} values"));
@@ -95,39 +95,39 @@ fn read(text: &str) -> Result<Map<String, Value>, String> {
 
 /// Builds one value from the parser's events, without recursion.
 #[derive(Default)]
-struct Reader {
-    open: Vec<Open>,
+struct FrontMatterBuilder {
+    open: Vec<OpenCollection>,
     root: Option<Value>,
 }
 
 /// An open list or mapping.
-enum Open {
+enum OpenCollection {
     List(Vec<Value>),
     Fields { fields: Map<String, Value>, key: Option<String> },
 }
 
-impl Reader {
+impl FrontMatterBuilder {
     fn take(&mut self, event: Event<'_>) -> Result<(), String> {
         match event {
             Event::StreamStart | Event::StreamEnd | Event::DocumentEnd => Ok(()),
             Event::DocumentStart(..) if self.root.is_none() => Ok(()),
             Event::DocumentStart(..) => Err("more than one document".to_owned()),
             Event::Scalar(text, style, 0, None) => match self.open.last_mut() {
-                Some(Open::Fields { key: key @ None, .. }) => {
+                Some(OpenCollection::Fields { key: key @ None, .. }) => {
                     *key = Some(text.into_owned());
                     Ok(())
                 }
                 _ => self.put(scalar(&text, style)),
             },
-            Event::SequenceStart(_, 0, None) => self.begin(Open::List(Vec::new())),
-            Event::MappingStart(_, 0, None) => self.begin(Open::Fields { fields: Map::new(), key: None }),
+            Event::SequenceStart(_, 0, None) => self.begin(OpenCollection::List(Vec::new())),
+            Event::MappingStart(_, 0, None) => self.begin(OpenCollection::Fields { fields: Map::new(), key: None }),
             Event::SequenceEnd | Event::MappingEnd => self.end(),
             _ => Err("it uses an anchor, an alias or a tag".to_owned()),
         }
     }
 
-    fn begin(&mut self, new: Open) -> Result<(), String> {
-        if matches!(self.open.last(), Some(Open::Fields { key: None, .. })) {
+    fn begin(&mut self, new: OpenCollection) -> Result<(), String> {
+        if matches!(self.open.last(), Some(OpenCollection::Fields { key: None, .. })) {
             return Err("a key is not a plain text".to_owned());
         }
         if self.open.len() == DEPTH {
@@ -139,8 +139,8 @@ impl Reader {
 
     fn end(&mut self) -> Result<(), String> {
         match self.open.pop() {
-            Some(Open::List(items)) => self.put(Value::Array(items)),
-            Some(Open::Fields { fields, key: None }) => self.put(Value::Object(fields)),
+            Some(OpenCollection::List(items)) => self.put(Value::Array(items)),
+            Some(OpenCollection::Fields { fields, key: None }) => self.put(Value::Object(fields)),
             _ => Err("a key has no value".to_owned()),
         }
     }
@@ -148,8 +148,8 @@ impl Reader {
     fn put(&mut self, value: Value) -> Result<(), String> {
         match self.open.last_mut() {
             None => self.root = Some(value),
-            Some(Open::List(items)) => items.push(value),
-            Some(Open::Fields { fields, key }) => {
+            Some(OpenCollection::List(items)) => items.push(value),
+            Some(OpenCollection::Fields { fields, key }) => {
                 let key = key.take().ok_or("a value has no key")?;
                 if fields.contains_key(&key) {
                     return Err(format!("`{key}` stands twice"));

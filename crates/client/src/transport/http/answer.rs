@@ -50,14 +50,14 @@ pub(super) struct Events {
     /// Charge for the event being read, if it is large.
     charge: BudgetCharge,
     budget: ServerBudget,
-    turn: Turn,
+    turn: ReadTurn,
 }
 
 /// Bytes read from a body since the last yield. A body that is always ready would otherwise occupy a runtime thread.
 #[derive(Default)]
-struct Turn(usize);
+struct ReadTurn(usize);
 
-impl Turn {
+impl ReadTurn {
     async fn read(&mut self, bytes: usize, budget: &ServerBudget) {
         self.0 += bytes;
         if self.0 > BYTES_PER_TURN {
@@ -84,7 +84,7 @@ impl Events {
     pub fn new(body: Body, limits: &Limits, budget: &ServerBudget) -> Self {
         // An event is a message plus a small overhead.
         let parser = SseParser::new(limits.message + (4 << 10));
-        Self { body, parser, charge: budget.empty(), budget: budget.clone(), turn: Turn::default() }
+        Self { body, parser, charge: budget.empty(), budget: budget.clone(), turn: ReadTurn::default() }
     }
 
     /// Returns the next event. Cancel-safe.
@@ -210,7 +210,7 @@ pub(super) async fn collect(body: &mut Body, limits: &Limits, budget: &ServerBud
             _ => Ok(first),
         };
     };
-    let (mut all, mut charge, mut turn) = (Vec::from(first), budget.empty(), Turn::default());
+    let (mut all, mut charge, mut turn) = (Vec::from(first), budget.empty(), ReadTurn::default());
     loop {
         let length = all.len() + chunk.len();
         if length > limit {

@@ -12,10 +12,10 @@ use wharf_spec::Redactor;
 /// An authorizer whose tokens are registered with a redactor before they are sent.
 pub(super) struct RedactingAuthorizer {
     authorizer: Arc<dyn Authorizer>,
-    secrets: Arc<Secrets>,
+    secrets: Arc<CredentialRegistrar>,
 }
 
-struct Secrets {
+struct CredentialRegistrar {
     redactor: Arc<Redactor>,
     /// Serial number of the last registered credentials plus one. Most requests carry the same credentials.
     told: AtomicU64,
@@ -23,7 +23,7 @@ struct Secrets {
 
 impl RedactingAuthorizer {
     pub fn new(authorizer: Arc<dyn Authorizer>, redactor: Arc<Redactor>) -> Arc<Self> {
-        Arc::new(Self { authorizer, secrets: Arc::new(Secrets { redactor, told: AtomicU64::new(0) }) })
+        Arc::new(Self { authorizer, secrets: Arc::new(CredentialRegistrar { redactor, told: AtomicU64::new(0) }) })
     }
 }
 
@@ -55,7 +55,7 @@ impl Authorizer for RedactingAuthorizer {
     }
 }
 
-impl Secrets {
+impl CredentialRegistrar {
     /// Registers credentials with the redactor, if they are new. A proof is valid for one request only and is not
     /// registered.
     fn tell(&self, carried: &Carried) {

@@ -45,7 +45,7 @@ pub(super) struct Exchange {
 }
 
 /// The next step after an attempt.
-enum Next {
+enum ExchangeStep {
     Done,
     /// Retry after this delay.
     Again(Duration),
@@ -57,13 +57,13 @@ impl Exchange {
         let link = self.link.clone();
         let _room = if self.order.lasts { None } else { link.room.acquire().await.ok() };
         let mut tries = 0;
-        while let Next::Again(wait) = self.attempt(tries).await {
+        while let ExchangeStep::Again(wait) = self.attempt(tries).await {
             tries += 1;
             tokio::time::sleep(wait).await;
         }
     }
 
-    async fn attempt(&mut self, tries: u32) -> Next {
+    async fn attempt(&mut self, tries: u32) -> ExchangeStep {
         let place = match self.link.place().await {
             Ok(place) => place,
             Err(why) => return self.lose(Gone::clone(&why), Left::Never),
@@ -71,7 +71,7 @@ impl Exchange {
         self.departure.note();
         // If the call ends from now on, it counts as possibly sent. If it ended before, it was reported as not sent.
         if !self.is_awaited() {
-            return Next::Done;
+            return ExchangeStep::Done;
         }
         match self.link.post(&place, &self.order).await {
             Ok(response) => {
@@ -82,26 +82,26 @@ impl Exchange {
         }
     }
 
-    fn unsent(&self, error: &SendError, tries: u32) -> Next {
+    fn unsent(&self, error: &SendError, tries: u32) -> ExchangeStep {
         match error {
             SendError::NotAuthorized(why) => self.unauthorized(why.clone(), 401, None, String::new()),
             SendError::Redirected { .. } | SendError::RedirectLoop => self.fail(CallError::Protocol(error.to_string())),
             // The connection was closed meanwhile. Requests that open a session are not retried elsewhere, and
             // repeating them is harmless.
             SendError::Broken(_) if tries == 0 && self.link.dialect.revision().is_none() => {
-                Next::Again(spread(self.link.limits.send_again))
+                ExchangeStep::Again(spread(self.link.limits.send_again))
             }
             _ if !error.never_left() => self.lose(trouble::unsent(error), Left::Perhaps),
             // The request was not sent: a retry cannot execute it twice.
             SendError::Refused(_) | SendError::Unresolved { .. } if tries == 0 => {
                 self.departure.take_back();
-                Next::Again(spread(self.link.limits.send_again))
+                ExchangeStep::Again(spread(self.link.limits.send_again))
             }
             _ => self.lose(trouble::unsent(error), Left::Never),
         }
     }
 
-    async fn judge(&mut self, response: Response, place: &Place, tries: u32) -> Next {
+    async fn judge(&mut self, response: Response, place: &Place, tries: u32) -> ExchangeStep {
         if response.status.is_success() {
             return self.answered(response, place).await;
         }
@@ -114,7 +114,7 @@ impl Exchange {
         }
     }
 
-    async fn answered(&mut self, mut response: Response, place: &Place) -> Next {
+    async fn answered(&mut self, mut response: Response, place: &Place) -> ExchangeStep {
         if self.order.opens && self.link.form == Form::Streamable {
             self.link.session.adopt(response.headers.get(SESSION));
         }
@@ -137,14 +137,14 @@ impl Exchange {
         }
     }
 
-    fn no_answer(&self, status: StatusCode, shown: &str) -> Next {
+    fn no_answer(&self, status: StatusCode, shown: &str) -> ExchangeStep {
         let what = if shown.is_empty() { String::new() } else { format!(": {shown}") };
         self.fail(CallError::Protocol(format!("HTTP {status} without an answer{what}")))
     }
 
     /// Handles the reply to a POST before 2025-03-26, where the response comes on the stream. Some servers send it here
     /// instead.
-    async fn taken(&self, mut response: Response, kind: Kind) -> Next {
+    async fn taken(&self, mut response: Response, kind: Kind) -> ExchangeStep {
         if kind == Kind::Json
             && let Ok(body) = collect(&mut response.body, &self.link.limits, &self.link.budget).await
         {
@@ -155,11 +155,11 @@ impl Exchange {
         } else {
             finish(response.body).await;
         }
-        Next::Done
+        ExchangeStep::Done
     }
 
     /// Reads a stream until the response arrives, resuming the stream if possible.
-    async fn follow(&mut self, mut events: Events, place: &Place) -> Next {
+    async fn follow(&mut self, mut events: Events, place: &Place) -> ExchangeStep {
         let channel = if self.order.era == Era::Stateless { Channel::Own } else { Channel::Shared };
         let mut past = Past::default();
         loop {
@@ -168,7 +168,7 @@ impl Exchange {
                 if self.is_awaited() {
                     continue;
                 }
-                return Next::Done;
+                return ExchangeStep::Done;
             };
             match piece {
                 Piece::Event(event) => {
@@ -179,10 +179,10 @@ impl Exchange {
                     match self.deliver_at_end(message, channel, &mut events).await {
                         Ok(Heard::Answer) => {
                             finish(events.into_body()).await;
-                            return Next::Done;
+                            return ExchangeStep::Done;
                         }
                         Ok(Heard::Other) if self.is_awaited() => {}
-                        Ok(Heard::Other) => return Next::Done,
+                        Ok(Heard::Other) => return ExchangeStep::Done,
                         Err(next) => return next,
                     }
                 }
@@ -214,7 +214,12 @@ impl Exchange {
 
     /// Delivers a message. After the response, briefly waits for the end of the stream, so that the woken caller finds
     /// the connection free.
-    async fn deliver_at_end(&self, message: Bytes, channel: Channel, events: &mut Events) -> Result<Heard, Next> {
+    async fn deliver_at_end(
+        &self,
+        message: Bytes,
+        channel: Channel,
+        events: &mut Events,
+    ) -> Result<Heard, ExchangeStep> {
         let (heard, wakers) = self.deliver(message, channel).await;
         if matches!(heard, Ok(Heard::Answer)) {
             tokio::select! {
@@ -229,7 +234,7 @@ impl Exchange {
     }
 
     /// Resumes an interrupted stream of the handshake era, always by GET (2025-11-25, basic/transports).
-    async fn resume(&self, past: &Past, place: &Place, what: &str) -> Result<Events, Next> {
+    async fn resume(&self, past: &Past, place: &Place, what: &str) -> Result<Events, ExchangeStep> {
         let last = match &past.last {
             Some(last) if self.order.era == Era::Handshake => last,
             _ => return Err(self.lose(trouble::cut(what), Left::Perhaps)),
@@ -238,7 +243,7 @@ impl Exchange {
         for _ in 0..MOST_RESUMES {
             tokio::time::sleep(wait).await;
             if !self.is_awaited() {
-                return Err(Next::Done);
+                return Err(ExchangeStep::Done);
             }
             match self.link.net.send(self.link.stream_request(place, Some(last))).await {
                 Ok(response) if response.status.is_success() && Kind::of(&response.headers) == Kind::Events => {
@@ -258,7 +263,7 @@ impl Exchange {
         Err(self.lose(trouble::cut(&format!("{what}, and it cannot be taken up again")), Left::Perhaps))
     }
 
-    async fn login(&self, mut response: Response) -> Next {
+    async fn login(&self, mut response: Response) -> ExchangeStep {
         let challenge = challenge(&response.headers);
         let status = response.status.as_u16();
         let said = excerpt(&mut response.body).await;
@@ -270,28 +275,28 @@ impl Exchange {
 
     /// Handles a failure of the authorizer. The rejected call was not executed, so it may be retried if the failure is
     /// transient.
-    fn unauthorized(&self, why: NotAuthorized, status: u16, challenge: Option<String>, said: String) -> Next {
+    fn unauthorized(&self, why: NotAuthorized, status: u16, challenge: Option<String>, said: String) -> ExchangeStep {
         if why.may_pass() {
             return self.lose(trouble::not_authorized(why), Left::Never);
         }
         self.fail(CallError::Unauthorized { status, challenge, said, why: Some(Box::new(why)) })
     }
 
-    async fn later(&self, mut response: Response, tries: u32) -> Next {
+    async fn later(&self, mut response: Response, tries: u32) -> ExchangeStep {
         let asked = retry_after(&response.headers, SystemTime::now());
         let least = self.link.limits.send_again;
         let wait = spread(asked.map_or(least * 2u32.pow(tries), |asked| asked.max(least)));
         let left = self.engine.time_left(self.order.id).unwrap_or_default();
         if tries < MOST_TRIES && wait < left {
             finish(response.body).await;
-            return Next::Again(wait);
+            return ExchangeStep::Again(wait);
         }
         let (status, detail) = (response.status.as_u16(), excerpt(&mut response.body).await);
         self.fail(CallError::Status { status, detail, retry_after: asked })
     }
 
     /// Handles 404 in a session: the session has expired, unless the message reports an unknown method.
-    async fn unknown(&self, mut response: Response, place: &Place) -> Next {
+    async fn unknown(&self, mut response: Response, place: &Place) -> ExchangeStep {
         let body = self.refusal_of(&mut response).await;
         match refusal_in(&body, &self.link.limits) {
             Some(error) if error.code == code::METHOD_NOT_FOUND => self.conclude(body, Channel::Refusal).await,
@@ -304,13 +309,13 @@ impl Exchange {
         body.ok().and_then(Result::ok).unwrap_or_default()
     }
 
-    fn forgotten(&self, place: &Place) -> Next {
+    fn forgotten(&self, place: &Place) -> ExchangeStep {
         self.link.expired(place);
         self.lose(trouble::expired(), Left::Perhaps)
     }
 
     /// Handles an error status, which often comes with a message that gives the reason.
-    async fn refused(&self, mut response: Response, place: &Place, tries: u32) -> Next {
+    async fn refused(&self, mut response: Response, place: &Place, tries: u32) -> ExchangeStep {
         let status = response.status;
         let body = self.refusal_of(&mut response).await;
         if let Some(error) = refusal_in(&body, &self.link.limits) {
@@ -325,7 +330,7 @@ impl Exchange {
                     (false, _) => return self.changed(),
                     // The server rejects a revision it lists as supported, and has done nothing: possibly a partial
                     // upgrade.
-                    (true, 0) => return Next::Again(spread(self.link.limits.send_again)),
+                    (true, 0) => return ExchangeStep::Again(spread(self.link.limits.send_again)),
                     (true, _) => {}
                 }
             }
@@ -348,16 +353,16 @@ impl Exchange {
     }
 
     /// Handles a server that no longer speaks the negotiated revision. The next connection negotiates again.
-    fn changed(&self) -> Next {
+    fn changed(&self) -> ExchangeStep {
         tracing::warn!("the server no longer speaks the revision that was agreed on");
         self.engine.lose_turned_away(Some(self.order.id), trouble::changed());
-        Next::Done
+        ExchangeStep::Done
     }
 
     /// Delivers the only message of the response.
-    async fn conclude(&self, message: Bytes, channel: Channel) -> Next {
+    async fn conclude(&self, message: Bytes, channel: Channel) -> ExchangeStep {
         match self.deliver(message, channel).await.0 {
-            Ok(_) => Next::Done,
+            Ok(_) => ExchangeStep::Done,
             Err(nonsense) => self.nonsense(nonsense),
         }
     }
@@ -372,9 +377,9 @@ impl Exchange {
         delivered.await.unwrap_or((Ok(Heard::Other), WakeOnDrop::default()))
     }
 
-    fn nonsense(&self, Nonsense(what): Nonsense) -> Next {
+    fn nonsense(&self, Nonsense(what): Nonsense) -> ExchangeStep {
         self.engine.lose(Gone::because(DisconnectCause::NotMcp(what)));
-        Next::Done
+        ExchangeStep::Done
     }
 
     /// Reports whether the request belongs to a session named by the server.
@@ -387,14 +392,14 @@ impl Exchange {
         self.engine.time_left(self.order.id).is_some()
     }
 
-    fn fail(&self, error: CallError) -> Next {
+    fn fail(&self, error: CallError) -> ExchangeStep {
         self.engine.fail_call(self.order.id, error);
-        Next::Done
+        ExchangeStep::Done
     }
 
-    fn lose(&self, gone: Gone, left: Left) -> Next {
+    fn lose(&self, gone: Gone, left: Left) -> ExchangeStep {
         self.engine.lose_call(self.order.id, gone, left);
-        Next::Done
+        ExchangeStep::Done
     }
 }
 

@@ -90,7 +90,7 @@ impl HttpLink {
     /// Expires calls while the link exists.
     pub fn keep_time(&self, engine: &Arc<Engine>) {
         let Some(link) = self.me.upgrade() else { return };
-        let clock = Clock(engine.clone());
+        let clock = ExpiryGuard(engine.clone());
         self.tasks.upkeep(async move { keep_time(&clock.0, &link.look).await });
     }
 
@@ -184,9 +184,9 @@ impl Link for HttpLink {
 }
 
 /// Guard of the task that expires calls. If that task ends, calls would never time out, so the connection is closed.
-struct Clock(Arc<Engine>);
+struct ExpiryGuard(Arc<Engine>);
 
-impl Drop for Clock {
+impl Drop for ExpiryGuard {
     fn drop(&mut self) {
         self.0.lose(Gone::because(DisconnectCause::Closed));
     }

@@ -22,7 +22,7 @@ const SHORTEST_WAIT: Duration = Duration::from_millis(100);
 const LONGEST_WAIT: Duration = Duration::from_secs(60);
 
 /// The outcome of one attempt to listen.
-enum Ended {
+enum ListenOutcome {
     /// The server offers no such stream, or the connection is gone.
     ForGood,
     /// The stream ended. `spoke` reports whether it carried messages.
@@ -44,11 +44,12 @@ impl HttpLink {
         let place = self.session.current().filter(|_| !self.is_refusing());
         let (link, engine) = (self.clone(), self.engine());
         let (Some(place), Some(engine)) = (place.filter(|_| self.form == Form::Streamable), engine) else { return };
-        self.tasks.upkeep(async move { Listening { link, engine, place, last: None, opened: false }.run().await });
+        self.tasks
+            .upkeep(async move { ServerStreamTask { link, engine, place, last: None, opened: false }.run().await });
     }
 }
 
-struct Listening {
+struct ServerStreamTask {
     link: Arc<HttpLink>,
     engine: Arc<Engine>,
     place: Arc<Place>,
@@ -57,15 +58,15 @@ struct Listening {
     opened: bool,
 }
 
-impl Listening {
+impl ServerStreamTask {
     async fn run(mut self) {
         let mut failures = 0u32;
         loop {
             let began = Instant::now();
             let (asked, fine) = match self.listen().await {
-                Ended::ForGood => return,
-                Ended::Cut { asked, spoke } => (asked, spoke || began.elapsed() > SHORT_LIVED),
-                Ended::Failed => (None, false),
+                ListenOutcome::ForGood => return,
+                ListenOutcome::Cut { asked, spoke } => (asked, spoke || began.elapsed() > SHORT_LIVED),
+                ListenOutcome::Failed => (None, false),
             };
             failures = if fine { 0 } else { failures + 1 };
             let patience = self.link.limits.resume.saturating_mul(1 << failures.saturating_sub(1).min(6));
@@ -75,14 +76,14 @@ impl Listening {
         }
     }
 
-    async fn listen(&mut self) -> Ended {
+    async fn listen(&mut self) -> ListenOutcome {
         let request = self.link.stream_request(&self.place, self.last.as_deref());
         let opened = tokio::time::timeout(self.link.limits.headers, self.link.net.send(request)).await;
         self.link.heard.send_replace(true);
         let response = match opened {
             Ok(Ok(response)) => response,
             Ok(Err(SendError::NotAuthorized(why))) => return self.not_authorized(why),
-            _ => return Ended::Failed,
+            _ => return ListenOutcome::Failed,
         };
         if let Some(why) = response.not_authorized {
             return self.not_authorized(why);
@@ -99,28 +100,28 @@ impl Listening {
             // After a working stream, 404 means an expired session; otherwise the server has no such stream.
             StatusCode::NOT_FOUND if self.opened && self.place.id.is_some() => {
                 self.link.expired(&self.place);
-                Ended::ForGood
+                ListenOutcome::ForGood
             }
-            status if status.is_server_error() => Ended::Failed,
+            status if status.is_server_error() => ListenOutcome::Failed,
             // 405 means that the server offers no stream. Any other status is also final.
-            _ => Ended::ForGood,
+            _ => ListenOutcome::ForGood,
         }
     }
 
     /// Handles an authorization failure. If a login is required, the connection ends. A missing permission only ends
     /// the stream, and a transient failure is retried.
-    fn not_authorized(&self, why: NotAuthorized) -> Ended {
+    fn not_authorized(&self, why: NotAuthorized) -> ListenOutcome {
         match &why.remedy {
-            AuthRecovery::Waiting => Ended::Failed,
+            AuthRecovery::Waiting => ListenOutcome::Failed,
             AuthRecovery::Login => {
                 self.engine.lose(trouble::not_authorized(why));
-                Ended::ForGood
+                ListenOutcome::ForGood
             }
-            _ => Ended::ForGood,
+            _ => ListenOutcome::ForGood,
         }
     }
 
-    async fn read(&mut self, mut events: Events) -> Ended {
+    async fn read(&mut self, mut events: Events) -> ListenOutcome {
         let mut spoke = false;
         loop {
             match events.next().await {
@@ -129,21 +130,21 @@ impl Listening {
                     spoke = true;
                     if let Err(nonsense) = self.engine.deliver_in_turn(message).await {
                         self.engine.lose(Gone::because(DisconnectCause::NotMcp(nonsense.0)));
-                        return Ended::ForGood;
+                        return ListenOutcome::ForGood;
                     }
                 }
                 Piece::End(_) => {
                     let last = events.last_id().filter(|id| id.len() <= LONGEST_NAME).map(str::to_owned);
                     self.last = last.or(self.last.take());
-                    return Ended::Cut { asked: events.retry(), spoke };
+                    return ListenOutcome::Cut { asked: events.retry(), spoke };
                 }
                 Piece::TooLarge => {
                     tracing::warn!("the server's own stream brought a message over the size limit");
-                    return Ended::Failed;
+                    return ListenOutcome::Failed;
                 }
                 Piece::Discarded(exceeded) => {
                     tracing::warn!("the server's own stream brought {exceeded}");
-                    return Ended::Failed;
+                    return ListenOutcome::Failed;
                 }
             }
         }

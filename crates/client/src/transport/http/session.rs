@@ -54,7 +54,7 @@ impl Place {
 }
 
 #[derive(Clone)]
-enum State {
+enum SessionState {
     /// Not connected yet, or reconnecting.
     Away,
     /// Connected, but `initialized` has not been sent: no other message may precede it.
@@ -68,7 +68,7 @@ enum State {
 }
 
 pub(super) struct Session {
-    state: watch::Sender<State>,
+    state: watch::Sender<SessionState>,
     /// Number of destinations so far.
     places: AtomicU64,
     /// The `initialize` request that opened the session.
@@ -77,7 +77,7 @@ pub(super) struct Session {
 
 impl Default for Session {
     fn default() -> Self {
-        Self { state: watch::Sender::new(State::Away), places: AtomicU64::new(0), initialize: OnceLock::new() }
+        Self { state: watch::Sender::new(SessionState::Away), places: AtomicU64::new(0), initialize: OnceLock::new() }
     }
 }
 
@@ -93,27 +93,27 @@ impl Session {
 
     /// Sets the destination of messages.
     pub fn join(&self, place: Place) {
-        self.state.send_replace(State::Joined(self.numbered(place)));
+        self.state.send_replace(SessionState::Joined(self.numbered(place)));
     }
 
     /// Sets the destination of messages, held back until `initialized` is sent.
     pub fn approach(&self, place: Place) {
-        self.state.send_replace(State::Greeting(self.numbered(place)));
+        self.state.send_replace(SessionState::Greeting(self.numbered(place)));
     }
 
     /// Holds messages back until `initialized` is sent.
     pub fn hold(&self) {
         self.state.send_modify(|state| {
-            if let State::Joined(place) = state {
-                *state = State::Greeting(place.clone());
+            if let SessionState::Joined(place) = state {
+                *state = SessionState::Greeting(place.clone());
             }
         });
     }
 
     fn release(&self) {
         self.state.send_modify(|state| {
-            if let State::Greeting(place) = state {
-                *state = State::Joined(place.clone());
+            if let SessionState::Greeting(place) = state {
+                *state = SessionState::Joined(place.clone());
             }
         });
     }
@@ -127,7 +127,7 @@ impl Session {
     /// Sets the session id given by the server.
     pub fn adopt(&self, id: Option<&HeaderValue>) {
         self.state.send_modify(|state| {
-            if let State::Joined(place) = state {
+            if let SessionState::Joined(place) = state {
                 *place = Arc::new(place.named(id));
             }
         });
@@ -137,22 +137,22 @@ impl Session {
     pub fn leave(&self, place: &Place) -> bool {
         self.state.send_if_modified(|state| {
             let current =
-                matches!(state, State::Joined(known) | State::Greeting(known) if known.number == place.number);
+                matches!(state, SessionState::Joined(known) | SessionState::Greeting(known) if known.number == place.number);
             if current {
-                *state = State::Away;
+                *state = SessionState::Away;
             }
             current
         })
     }
 
     pub fn lose(&self, why: Gone) {
-        self.state.send_replace(State::Lost { why: Arc::new(why), at: Instant::now() });
+        self.state.send_replace(SessionState::Lost { why: Arc::new(why), at: Instant::now() });
     }
 
     /// Returns the destination of messages, also if they are held back.
     pub fn current(&self) -> Option<Arc<Place>> {
         match &*self.state.borrow() {
-            State::Joined(place) | State::Greeting(place) => Some(place.clone()),
+            SessionState::Joined(place) | SessionState::Greeting(place) => Some(place.clone()),
             _ => None,
         }
     }
@@ -160,7 +160,7 @@ impl Session {
     /// Returns the destination if messages may be sent at once.
     fn joined(&self) -> Option<Arc<Place>> {
         match &*self.state.borrow() {
-            State::Joined(place) => Some(place.clone()),
+            SessionState::Joined(place) => Some(place.clone()),
             _ => None,
         }
     }
@@ -168,9 +168,9 @@ impl Session {
     /// Claims the attempt to reconnect, if it is due.
     pub fn take_attempt(&self, after: Duration) -> bool {
         self.state.send_if_modified(|state| {
-            let due = matches!(state, State::Lost { at, .. } if at.elapsed() >= after);
+            let due = matches!(state, SessionState::Lost { at, .. } if at.elapsed() >= after);
             if due {
-                *state = State::Away;
+                *state = SessionState::Away;
             }
             due
         })
@@ -178,12 +178,12 @@ impl Session {
 
     async fn settled(&self) -> Result<Arc<Place>, Arc<Gone>> {
         let mut state = self.state.subscribe();
-        let settled = state.wait_for(|state| !matches!(state, State::Away | State::Greeting(_))).await;
+        let settled = state.wait_for(|state| !matches!(state, SessionState::Away | SessionState::Greeting(_))).await;
         match settled.as_deref() {
-            Ok(State::Joined(place)) => Ok(place.clone()),
-            Ok(State::Lost { why, .. }) => Err(why.clone()),
+            Ok(SessionState::Joined(place)) => Ok(place.clone()),
+            Ok(SessionState::Lost { why, .. }) => Err(why.clone()),
             // The sender lives as long as this value.
-            Ok(State::Away | State::Greeting(_)) | Err(_) => Err(Arc::new(trouble::expired())),
+            Ok(SessionState::Away | SessionState::Greeting(_)) | Err(_) => Err(Arc::new(trouble::expired())),
         }
     }
 }

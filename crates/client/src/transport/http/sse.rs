@@ -23,14 +23,14 @@ use crate::error::{ConnectCause, DisconnectCause, Gone};
 const MOST_ATTEMPTS: u32 = 6;
 
 /// The reason there is no stream.
-enum NoStream {
+enum StreamOpenError {
     /// The server refused the stream.
     Refused(ConnectCause),
     /// The server could not be reached or did not announce its endpoint.
     Failed(Gone),
 }
 
-impl NoStream {
+impl StreamOpenError {
     /// Converts an authorization error response. A transient failure of the authorizer is not a refusal.
     fn turned_away(response: Response) -> Self {
         let challenge = super::status::challenge(&response.headers);
@@ -71,35 +71,35 @@ pub(super) async fn open(link: &Arc<HttpLink>) -> Result<(), ConnectCause> {
             link.drive(events);
             Ok(())
         }
-        Err(NoStream::Refused(cause)) => Err(cause),
-        Err(NoStream::Failed(gone)) => Err(ConnectCause::Gone(Arc::new(gone))),
+        Err(StreamOpenError::Refused(cause)) => Err(cause),
+        Err(StreamOpenError::Failed(gone)) => Err(ConnectCause::Gone(Arc::new(gone))),
     }
 }
 
 impl HttpLink {
-    async fn open_stream(&self) -> Result<(Events, Url), NoStream> {
+    async fn open_stream(&self) -> Result<(Events, Url), StreamOpenError> {
         let limit = self.limits.endpoint;
         match tokio::time::timeout(limit, self.await_endpoint()).await {
             Ok(opened) => opened,
-            Err(_) => Err(NoStream::Failed(trouble::cut(&format!(
+            Err(_) => Err(StreamOpenError::Failed(trouble::cut(&format!(
                 "the stream did not say where to post within {} ms",
                 limit.as_millis()
             )))),
         }
     }
 
-    async fn await_endpoint(&self) -> Result<(Events, Url), NoStream> {
+    async fn await_endpoint(&self) -> Result<(Events, Url), StreamOpenError> {
         let request = self.stream_request(&Place::new(self.home.clone()), None);
-        let response = self.net.send(request).await.map_err(NoStream::unsent)?;
+        let response = self.net.send(request).await.map_err(StreamOpenError::unsent)?;
         match response.status {
             status if status.is_success() && Kind::of(&response.headers) == Kind::Events => {}
-            StatusCode::UNAUTHORIZED | StatusCode::FORBIDDEN => return Err(NoStream::turned_away(response)),
+            StatusCode::UNAUTHORIZED | StatusCode::FORBIDDEN => return Err(StreamOpenError::turned_away(response)),
             status if status.is_server_error() || status == StatusCode::TOO_MANY_REQUESTS => {
-                return Err(NoStream::Failed(trouble::status(status, "")));
+                return Err(StreamOpenError::Failed(trouble::status(status, "")));
             }
             status => {
                 let detail = "what it answers to GET is no stream of events".to_owned();
-                return Err(NoStream::Refused(ConnectCause::Status { status: status.as_u16(), detail }));
+                return Err(StreamOpenError::Refused(ConnectCause::Status { status: status.as_u16(), detail }));
             }
         }
         let base = response.url;
@@ -107,13 +107,13 @@ impl HttpLink {
         loop {
             match events.next().await {
                 Piece::Event(event) if event.event.as_deref() == Some("endpoint") => {
-                    let endpoint = endpoint(&self.spec, &base, &event.data).map_err(NoStream::Refused)?;
+                    let endpoint = endpoint(&self.spec, &base, &event.data).map_err(StreamOpenError::Refused)?;
                     return Ok((events, endpoint));
                 }
                 Piece::Event(_) => {}
-                Piece::End(what) => return Err(NoStream::Failed(trouble::cut(&what))),
-                Piece::TooLarge => return Err(NoStream::Failed(trouble::cut("an event without end"))),
-                Piece::Discarded(exceeded) => return Err(NoStream::Failed(trouble::cut(&exceeded.to_string()))),
+                Piece::End(what) => return Err(StreamOpenError::Failed(trouble::cut(&what))),
+                Piece::TooLarge => return Err(StreamOpenError::Failed(trouble::cut("an event without end"))),
+                Piece::Discarded(exceeded) => return Err(StreamOpenError::Failed(trouble::cut(&exceeded.to_string()))),
             }
         }
     }
@@ -161,7 +161,7 @@ impl HttpLink {
     }
 
     async fn begin_anew(self: &Arc<Self>, engine: &Arc<Engine>) -> Result<Events, Gone> {
-        let (mut events, endpoint) = self.open_stream().await.map_err(NoStream::once_there)?;
+        let (mut events, endpoint) = self.open_stream().await.map_err(StreamOpenError::once_there)?;
         let place = Place::new(endpoint);
         // Lost during the initial connect: the connecting caller gets the error of `initialize`.
         let Some(initialize) = self.session.initialize().filter(|_| self.dialect.revision().is_some()) else {

@@ -21,20 +21,20 @@ pub(super) enum Errand {
 
 pub(super) struct Tasks {
     runtime: Handle,
-    running: Arc<Mutex<Running>>,
+    running: Arc<Mutex<LinkTaskTable>>,
     /// Signalled when a task has ended.
     ended: Arc<Notify>,
 }
 
 #[derive(Default)]
-struct Running {
-    tasks: HashMap<Errand, Task>,
+struct LinkTaskTable {
+    tasks: HashMap<Errand, LinkTaskEntry>,
     numbered: u64,
     /// No new tasks are started.
     closed: bool,
 }
 
-struct Task {
+struct LinkTaskEntry {
     /// `None` until the task has been spawned.
     handle: Option<AbortHandle>,
     /// True if it was aborted before it was spawned.
@@ -42,7 +42,7 @@ struct Task {
     left: Arc<AtomicBool>,
 }
 
-impl Task {
+impl LinkTaskEntry {
     /// Marks the task as aborted and returns its handle, if it has been spawned.
     fn renounce(&mut self) -> Option<AbortHandle> {
         self.unwanted = true;
@@ -105,10 +105,10 @@ impl Tasks {
             }
             running.numbered += 1;
             let errand = name(running.numbered);
-            running.tasks.insert(errand, Task { handle: None, unwanted: false, left });
+            running.tasks.insert(errand, LinkTaskEntry { handle: None, unwanted: false, left });
             errand
         };
-        let end = End { errand, running: self.running.clone(), ended: self.ended.clone() };
+        let end = LinkTaskGuard { errand, running: self.running.clone(), ended: self.ended.clone() };
         // Boxed: the runtime moves its tasks, and this one is large.
         let work = Box::pin(work);
         // Not under the lock: a runtime that has shut down drops the task at once, which removes it from the list.
@@ -126,7 +126,7 @@ impl Tasks {
 
     /// Aborts a call's task, if it has one.
     pub fn abort_call(&self, id: u64) {
-        let handle = locked(&self.running).tasks.get_mut(&Errand::Call(id)).and_then(Task::renounce);
+        let handle = locked(&self.running).tasks.get_mut(&Errand::Call(id)).and_then(LinkTaskEntry::renounce);
         handle.iter().for_each(AbortHandle::abort);
     }
 
@@ -179,19 +179,19 @@ impl Tasks {
 }
 
 /// Removes a task from the list when dropped, however the task ends.
-struct End {
+struct LinkTaskGuard {
     errand: Errand,
-    running: Arc<Mutex<Running>>,
+    running: Arc<Mutex<LinkTaskTable>>,
     ended: Arc<Notify>,
 }
 
-impl Drop for End {
+impl Drop for LinkTaskGuard {
     fn drop(&mut self) {
         locked(&self.running).tasks.remove(&self.errand);
         self.ended.notify_waiters();
     }
 }
 
-fn locked(running: &Mutex<Running>) -> MutexGuard<'_, Running> {
+fn locked(running: &Mutex<LinkTaskTable>) -> MutexGuard<'_, LinkTaskTable> {
     running.lock().unwrap_or_else(PoisonError::into_inner)
 }

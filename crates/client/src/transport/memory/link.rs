@@ -23,7 +23,7 @@ pub struct Incoming {
 }
 
 pub(super) struct MemoryLink {
-    queue: Mutex<Queue>,
+    queue: Mutex<MessageQueue>,
     /// Notified when a message has arrived.
     arrived: Notify,
     /// Notified when the deadlines or the state must be checked.
@@ -31,7 +31,7 @@ pub(super) struct MemoryLink {
     limit: usize,
 }
 
-struct Queue {
+struct MessageQueue {
     waiting: VecDeque<Incoming>,
     bytes: usize,
     /// Total number of messages added and removed.
@@ -49,7 +49,7 @@ pub(super) enum State {
 
 impl MemoryLink {
     pub fn new(limit: usize) -> Self {
-        let queue = Queue { waiting: VecDeque::new(), bytes: 0, put: 0, taken: 0, state: State::Open };
+        let queue = MessageQueue { waiting: VecDeque::new(), bytes: 0, put: 0, taken: 0, state: State::Open };
         Self { queue: Mutex::new(queue), arrived: Notify::new(), look: Notify::new(), limit }
     }
 
@@ -96,12 +96,12 @@ impl MemoryLink {
         self.look.notified().await;
     }
 
-    fn queue(&self) -> MutexGuard<'_, Queue> {
+    fn queue(&self) -> MutexGuard<'_, MessageQueue> {
         self.queue.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-impl Queue {
+impl MessageQueue {
     fn take(&mut self) -> Option<Incoming> {
         let message = self.waiting.pop_front()?;
         self.taken += 1;

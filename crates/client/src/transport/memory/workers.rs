@@ -36,10 +36,10 @@ pub(super) fn depth() -> usize {
 /// The worker threads of one server. Cheap to clone.
 #[derive(Clone)]
 pub struct Workers {
-    shared: Arc<Shared>,
+    shared: Arc<WorkersShared>,
 }
 
-struct Shared {
+struct WorkersShared {
     server: String,
     /// The host's runtime, which runs the watcher.
     host: Handle,
@@ -64,14 +64,14 @@ type ResidentTask = Arc<dyn Fn() -> Pending<()> + Send + Sync>;
 /// A thread and its runtime.
 struct WorkerThread {
     handle: Handle,
-    load: Arc<Load>,
+    load: Arc<ThreadLoad>,
     stop: watch::Sender<bool>,
     ended: watch::Receiver<bool>,
 }
 
 /// The jobs of one thread.
 #[derive(Default)]
-struct Load {
+struct ThreadLoad {
     jobs: AtomicUsize,
     /// Signalled when the last job is done.
     idle: Notify,
@@ -101,7 +101,7 @@ impl fmt::Display for HandlerPanic {
 
 impl Workers {
     pub(super) fn new(server: &str, limits: &Limits) -> Self {
-        let shared = Shared {
+        let shared = WorkersShared {
             server: server.to_owned(),
             host: Handle::current(),
             current: Mutex::new(None),
@@ -125,7 +125,7 @@ impl Workers {
     /// A panic ends only this work; see [`Workers::caught`] to observe it.
     pub fn spawn(&self, depth: usize, work: impl Future<Output = ()> + Send + 'static) -> Option<AbortHandle> {
         let (handle, load) = self.worker()?;
-        let job = Job::begin(&self.shared, Some(load));
+        let job = JobGuard::begin(&self.shared, Some(load));
         let task = handle.spawn(DEPTH.scope(depth + 1, async move {
             let _job = job;
             let _ = CatchPanic(Box::pin(work)).await;
@@ -143,7 +143,7 @@ impl Workers {
     /// Polls `work` once for a message of this depth. Must be called on a worker thread. Pending work must then be
     /// spawned: this poll registers no waker.
     pub(crate) fn first_step<T>(&self, depth: usize, work: Pin<&mut impl Future<Output = T>>) -> Poll<T> {
-        let _job = Job::begin(&self.shared, None);
+        let _job = JobGuard::begin(&self.shared, None);
         self.watch();
         DEPTH.sync_scope(depth + 1, || work.poll(&mut Context::from_waker(Waker::noop())))
     }
@@ -197,7 +197,7 @@ impl Workers {
         let _ = tokio::time::timeout(self.shared.grace, ended.wait_for(|ended| *ended)).await;
     }
 
-    fn worker(&self) -> Option<(Handle, Arc<Load>)> {
+    fn worker(&self) -> Option<(Handle, Arc<ThreadLoad>)> {
         let mut current = self.shared.current();
         if current.is_none() {
             *current = self.shared.another();
@@ -216,7 +216,7 @@ impl Workers {
 }
 
 /// Watches the current thread until there has been no work for a while.
-async fn look_after(weak: Weak<Shared>, stall: Duration) {
+async fn look_after(weak: Weak<WorkersShared>, stall: Duration) {
     let mut quiet = 0;
     loop {
         if let Some(handle) = weak.upgrade().and_then(|shared| shared.current_handle()) {
@@ -242,7 +242,7 @@ async fn look_after(weak: Weak<Shared>, stall: Duration) {
     }
 }
 
-impl Shared {
+impl WorkersShared {
     fn current(&self) -> MutexGuard<'_, Option<WorkerThread>> {
         self.current.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -296,7 +296,7 @@ impl Shared {
 }
 
 impl WorkerThread {
-    fn start(shared: &Arc<Shared>) -> Option<Self> {
+    fn start(shared: &Arc<WorkersShared>) -> Option<Self> {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().ok()?;
         let handle = runtime.handle().clone();
         let (stop, mut stopped) = watch::channel(false);
@@ -304,7 +304,7 @@ impl WorkerThread {
         let weak = Arc::downgrade(shared);
         let name = format!("wharf {}", shared.server.chars().take(8).collect::<String>());
         let id = handle.id();
-        let load = Arc::new(Load::default());
+        let load = Arc::new(ThreadLoad::default());
         let (unfinished, mut closed) = (Arc::clone(&load), shared.closed.subscribe());
         let resident = shared.resident().clone();
         let thread = std::thread::Builder::new().name(name).spawn(move || {
@@ -333,7 +333,7 @@ impl WorkerThread {
     }
 }
 
-impl Load {
+impl ThreadLoad {
     /// Waits until there is no job left.
     async fn done(&self) {
         while self.jobs.load(Ordering::Acquire) > 0 {
@@ -343,13 +343,13 @@ impl Load {
 }
 
 /// Counts a piece of work while it exists, for its server and for its thread if it was spawned there.
-struct Job {
-    shared: Arc<Shared>,
-    load: Option<Arc<Load>>,
+struct JobGuard {
+    shared: Arc<WorkersShared>,
+    load: Option<Arc<ThreadLoad>>,
 }
 
-impl Job {
-    fn begin(shared: &Arc<Shared>, load: Option<Arc<Load>>) -> Self {
+impl JobGuard {
+    fn begin(shared: &Arc<WorkersShared>, load: Option<Arc<ThreadLoad>>) -> Self {
         shared.jobs.fetch_add(1, Ordering::SeqCst);
         if let Some(load) = &load {
             load.jobs.fetch_add(1, Ordering::AcqRel);
@@ -358,7 +358,7 @@ impl Job {
     }
 }
 
-impl Drop for Job {
+impl Drop for JobGuard {
     fn drop(&mut self) {
         self.shared.jobs.fetch_sub(1, Ordering::SeqCst);
         if let Some(load) = &self.load

@@ -22,12 +22,12 @@ const SMALL: usize = 16 << 10;
 const BUFFER_KEPT: usize = 8 << 20;
 
 pub(super) struct StdioLink {
-    out: Mutex<Outbox>,
+    out: Mutex<StdinBuffer>,
     /// Maximum buffered bytes before messages are refused.
     limit: usize,
 }
 
-struct Outbox {
+struct StdinBuffer {
     /// The server's stdin. `None` once it is closed.
     pipe: Option<AsyncFd<OwnedFd>>,
     /// Bytes to be written, from `head` on.
@@ -72,7 +72,7 @@ pub(super) enum LinkState {
 impl StdioLink {
     pub fn new(stdin: OwnedFd, limit: usize) -> io::Result<Self> {
         let pipe = watched(stdin, Interest::WRITABLE)?;
-        let out = Mutex::new(Outbox {
+        let out = Mutex::new(StdinBuffer {
             pipe: Some(pipe),
             buffer: Vec::new(),
             head: 0,
@@ -135,7 +135,7 @@ impl StdioLink {
         }
     }
 
-    fn out(&self) -> MutexGuard<'_, Outbox> {
+    fn out(&self) -> MutexGuard<'_, StdinBuffer> {
         self.out.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -178,7 +178,7 @@ impl Link for StdioLink {
     }
 }
 
-impl Outbox {
+impl StdinBuffer {
     /// Accepts a message: writes it to the pipe if the buffer is empty, otherwise appends it to the buffer.
     fn take(&mut self, parts: &[&[u8]], length: usize) {
         self.taken += length as u64;

@@ -25,17 +25,17 @@ pub(super) const TOLD: usize = 100;
 pub(super) fn copy<'a>(root: &Tree<'a>, measures: &ReferenceSizes<'_, 'a>) -> (Members<'a>, Vec<ToolWarning>) {
     let mut copier = SchemaCopier { measures, room: ROOM, refers: false, marks: Vec::new() };
     let Tree::Object(members) = root else { return (Vec::new(), Vec::new()) };
-    let mut copied = copier.members(members, Part::Top);
+    let mut copied = copier.members(members, CopyScope::Top);
     if copier.refers {
         copier.room = 0;
-        copied.extend(copier.members(members, Part::Definitions));
+        copied.extend(copier.members(members, CopyScope::Definitions));
     }
     (copied, copier.marks)
 }
 
 /// The part of an object to copy.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Part {
+enum CopyScope {
     /// All members except definitions. References are always inlined, because no provider accepts them at the top
     /// level.
     Top,
@@ -54,12 +54,13 @@ struct SchemaCopier<'m, 't, 'a> {
 }
 
 impl<'a> SchemaCopier<'_, '_, 'a> {
-    fn members(&mut self, members: &Members<'a>, part: Part) -> Members<'a> {
+    fn members(&mut self, members: &Members<'a>, part: CopyScope) -> Members<'a> {
         let mut copied = Vec::with_capacity(members.len());
         let mut referred = Vec::new();
         for (key, value) in members {
             match role(key) {
-                role if part != Part::Inner && (role == Role::Definitions) != (part == Part::Definitions) => {}
+                role if part != CopyScope::Inner && (role == Role::Definitions) != (part == CopyScope::Definitions) => {
+                }
                 Role::Bookkeeping => {}
                 role if !makes_sense(role, key, value) => {
                     self.mark(ToolWarning::KeywordDropped(key.clone().into_owned()))
@@ -86,7 +87,7 @@ impl<'a> SchemaCopier<'_, '_, 'a> {
 
     fn schema(&mut self, value: &Tree<'a>) -> Tree<'a> {
         match value {
-            Tree::Object(members) => Tree::Object(self.members(members, Part::Inner)),
+            Tree::Object(members) => Tree::Object(self.members(members, CopyScope::Inner)),
             other => self.data(other),
         }
     }
@@ -99,9 +100,9 @@ impl<'a> SchemaCopier<'_, '_, 'a> {
     }
 
     /// Returns the members that replace a reference.
-    fn reference(&mut self, value: &Tree<'a>, part: Part) -> Members<'a> {
+    fn reference(&mut self, value: &Tree<'a>, part: CopyScope) -> Members<'a> {
         let reference = value.text().unwrap_or_default();
-        let itself = part == Part::Top && reference == "#";
+        let itself = part == CopyScope::Top && reference == "#";
         let Some((target, measure)) = self.measures.target(reference).filter(|_| !itself) else {
             self.dropped(value);
             return Vec::new();
@@ -110,13 +111,13 @@ impl<'a> SchemaCopier<'_, '_, 'a> {
         let Tree::Object(members) = target else { return Vec::new() };
         match measure.map(|measure| measure.bytes) {
             Some(bytes) if bytes <= LARGEST_TARGET.min(self.room) => self.room -= bytes,
-            _ if part == Part::Top => {}
+            _ if part == CopyScope::Top => {}
             _ => {
                 self.refers = true;
                 return vec![(Cow::Borrowed("$ref"), value.clone())];
             }
         }
-        self.members(members, Part::Inner)
+        self.members(members, CopyScope::Inner)
     }
 
     fn dropped(&mut self, reference: &Tree<'a>) {

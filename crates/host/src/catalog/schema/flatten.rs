@@ -23,7 +23,7 @@ pub(super) fn is_flat(members: &Members<'_>) -> bool {
 
 /// Flattens the members into one object.
 pub(super) fn flatten(members: Members<'_>) -> Members<'_> {
-    let Plain { mut rest, arguments, required, .. } = Plain::of(members);
+    let FlatSchema { mut rest, arguments, required, .. } = FlatSchema::of(members);
     rest.push((Cow::Borrowed("properties"), Tree::Object(arguments)));
     if !required.is_empty() {
         rest.push((Cow::Borrowed("required"), Tree::List(required)));
@@ -32,7 +32,7 @@ pub(super) fn flatten(members: Members<'_>) -> Members<'_> {
 }
 
 #[derive(Default)]
-struct Plain<'a> {
+struct FlatSchema<'a> {
     rest: Members<'a>,
     arguments: Members<'a>,
     required: Vec<Tree<'a>>,
@@ -41,7 +41,7 @@ struct Plain<'a> {
     needed: HashSet<Cow<'a, str>>,
 }
 
-impl<'a> Plain<'a> {
+impl<'a> FlatSchema<'a> {
     fn of(members: Members<'a>) -> Self {
         let mut plain = Self::default();
         let mut every = Vec::new();
@@ -81,7 +81,7 @@ impl<'a> Plain<'a> {
         let required = std::mem::take(&mut first.required);
         let by_all = |name: &&Tree<'a>| branches.iter().all(|branch| branch.needs(name));
         required.iter().filter(by_all).cloned().for_each(|name| self.require(name));
-        let mut ways = Ways::default();
+        let mut ways = ArgumentAlternatives::default();
         for (name, argument) in branches.into_iter().flat_map(|branch| branch.arguments) {
             if !self.known.contains(&name) {
                 ways.add(name, argument);
@@ -112,12 +112,12 @@ impl<'a> Plain<'a> {
 
 /// The schemas that the branches give each argument, in order of occurrence.
 #[derive(Default)]
-struct Ways<'a> {
+struct ArgumentAlternatives<'a> {
     places: HashMap<Cow<'a, str>, usize>,
     list: Vec<(Cow<'a, str>, Vec<Tree<'a>>)>,
 }
 
-impl<'a> Ways<'a> {
+impl<'a> ArgumentAlternatives<'a> {
     fn add(&mut self, name: Cow<'a, str>, argument: Tree<'a>) {
         let place = *self.places.entry(name.clone()).or_insert_with(|| {
             self.list.push((name, Vec::new()));

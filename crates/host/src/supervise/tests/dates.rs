@@ -9,15 +9,15 @@ use super::{keeping, moment, passing, unused_since};
 use crate::supervise::State;
 use crate::supervise::step::{Command, Effect, Event, Keeping, ServerActivity, Supervisor};
 
-type Tested = Supervisor<(), &'static str>;
+type ScheduledSupervisor = Supervisor<(), &'static str>;
 
 const fn seconds(count: u64) -> Duration {
     Duration::from_secs(count)
 }
 
 /// Creates a server that became ready `after` its creation.
-fn ready(kept: Keeping, born: Instant, after: Duration) -> Tested {
-    let mut server = Tested::new(kept, 7, moment(born));
+fn ready(kept: Keeping, born: Instant, after: Duration) -> ScheduledSupervisor {
+    let mut server = ScheduledSupervisor::new(kept, 7, moment(born));
     server.begin(moment(born));
     server.step(Event::Command(Command::Connect), moment(born + after));
     let epoch = server.epoch();
@@ -95,7 +95,8 @@ fn one_that_is_lost_again_and_again_is_flapping_until_it_lasts() {
 fn one_that_was_given_up_gets_one_attempt_after_each_ever_longer_rest() {
     let born = Instant::now();
     let backoff = Backoff { attempts: 2, ..Backoff::default() };
-    let mut server = Tested::new(Keeping { reconnect: Reconnect::Backoff(backoff), ..keeping() }, 7, moment(born));
+    let mut server =
+        ScheduledSupervisor::new(Keeping { reconnect: Reconnect::Backoff(backoff), ..keeping() }, 7, moment(born));
     server.begin(moment(born));
     let (mut now, mut rests, mut starts) = (born, Vec::new(), 1);
     while rests.len() < 6 {

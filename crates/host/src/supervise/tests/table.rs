@@ -36,7 +36,7 @@ cooled_off    con+    off        con+      con+ con+  con+   dis     una      . 
 
 const HOUR: Duration = Duration::from_secs(3600);
 
-type Tested = Supervisor<Rc<()>, &'static str>;
+type TableSupervisor = Supervisor<Rc<()>, &'static str>;
 
 #[test]
 fn every_phase_knows_what_every_event_means() {
@@ -55,7 +55,7 @@ fn every_phase_knows_what_every_event_means() {
 
 /// A server in a given phase, and its first attempt.
 struct PreparedServer {
-    server: Tested,
+    server: TableSupervisor,
     kept: Keeping,
     attempt: Rc<()>,
     born: Instant,
@@ -89,7 +89,7 @@ fn stand(place: &str) -> PreparedServer {
     let (place, manner) = place.split_once('_').unwrap_or((place, ""));
     let kept = kept(place, manner);
     let attempt = Rc::new(());
-    let mut server = Tested::new(kept, 7, moment(born));
+    let mut server = TableSupervisor::new(kept, 7, moment(born));
     let mut effects = server.begin(moment(born));
     if manner == "lazy" {
         effects = server.step(Event::Wanted, moment(born));
@@ -165,7 +165,7 @@ fn happening(event: &str, stand: &PreparedServer) -> Event<&'static str> {
 }
 
 /// Returns the state of a server as three letters.
-fn word(server: &Tested) -> &'static str {
+fn word(server: &TableSupervisor) -> &'static str {
     match (server.phase(), server.state().as_str()) {
         (Phase::Disconnected, _) => "off",
         (_, "ready") => "rdy",

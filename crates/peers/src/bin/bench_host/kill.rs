@@ -14,12 +14,12 @@ use crate::{BenchFigures, Options, milliseconds};
 /// Kills the servers in rotation, `options.kills` times, each after it has run for `options.age`. With an age of zero,
 /// each kill uses a new host and happens as soon as the calls are pending.
 pub async fn measure(options: Options) -> BenchFigures {
-    let mut seen = Seen::default();
-    let mut scene = Scene::open(&options).await;
+    let mut seen = KillStatistics::default();
+    let mut scene = KillScenario::open(&options).await;
     for kill in 0..options.kills {
         if kill > 0 && options.age.is_zero() {
             scene.host.close().await;
-            scene = Scene::open(&options).await;
+            scene = KillScenario::open(&options).await;
         }
         scene.kill(kill % options.good, &options, &mut seen).await;
     }
@@ -28,13 +28,13 @@ pub async fn measure(options: Options) -> BenchFigures {
 }
 
 /// A host, and the time at which each of its servers was last ready.
-struct Scene {
+struct KillScenario {
     host: Host,
     ready: Vec<Instant>,
 }
 
 #[derive(Default)]
-struct Seen {
+struct KillStatistics {
     /// Time from the kill to the end of the last pending call.
     last_end: Vec<u64>,
     /// Time from the kill to the response of the next call.
@@ -45,7 +45,7 @@ struct Seen {
     repeated: usize,
 }
 
-impl Scene {
+impl KillScenario {
     async fn open(options: &Options) -> Self {
         let servers = (0..options.good).map(|number| entry(&options.server, Kind::Good, number, None)).collect();
         let host = host(servers).start().await.unwrap();
@@ -53,7 +53,7 @@ impl Scene {
         Self { host, ready: vec![Instant::now(); options.good] }
     }
 
-    async fn kill(&mut self, number: usize, options: &Options, seen: &mut Seen) {
+    async fn kill(&mut self, number: usize, options: &Options, seen: &mut KillStatistics) {
         tokio::time::sleep_until((self.ready[number] + options.age).into()).await;
         let mut calls = self.hold(number, options.callers).await;
         let killed = Instant::now();
@@ -107,7 +107,7 @@ fn word(ended: &Result<(), HostError>) -> &'static str {
     }
 }
 
-impl Seen {
+impl KillStatistics {
     fn figures(mut self, options: &Options) -> BenchFigures {
         json!({
             "kills": self.recovery.len(), "callers": options.callers, "age_s": options.age.as_secs_f64(),

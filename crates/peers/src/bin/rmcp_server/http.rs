@@ -13,21 +13,21 @@ use tokio::net::{TcpListener, TcpStream};
 
 use crate::Peer;
 
-type Service = StreamableHttpService<Peer, LocalSessionManager>;
+type SdkHttpService = StreamableHttpService<Peer, LocalSessionManager>;
 
 /// Listens on a free loopback port, prints the address, and serves until the standard input ends.
 pub async fn serve(peer: Peer) {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     println!("listening http://{}/mcp", listener.local_addr().unwrap());
     let config = StreamableHttpServerConfig::default();
-    let service = Service::new(move || Ok(peer.clone()), Arc::new(LocalSessionManager::default()), config);
+    let service = SdkHttpService::new(move || Ok(peer.clone()), Arc::new(LocalSessionManager::default()), config);
     tokio::select! {
         () = accept(listener, service) => {}
         () = input_ended() => {}
     }
 }
 
-async fn accept(listener: TcpListener, service: Service) {
+async fn accept(listener: TcpListener, service: SdkHttpService) {
     loop {
         let (stream, _) = listener.accept().await.unwrap();
         tokio::spawn(converse(stream, service.clone()));
@@ -35,7 +35,7 @@ async fn accept(listener: TcpListener, service: Service) {
 }
 
 /// Serves one connection and prints each request, so that tests can inspect them.
-async fn converse(stream: TcpStream, service: Service) {
+async fn converse(stream: TcpStream, service: SdkHttpService) {
     let answer = service_fn(move |request: hyper::Request<hyper::body::Incoming>| {
         println!("{} {}", request.method(), request.uri().path());
         let service = service.clone();

@@ -15,13 +15,13 @@ use serde_json::{Value, json};
 use crate::Context;
 
 /// The client's responses, and the state it returned.
-struct Round {
+struct InputRound {
     responses: InputResponses,
     state: Option<String>,
 }
 
 /// The next step of a tool.
-enum Step {
+enum InputStep {
     Done(String),
     Ask(InputRequiredResult),
 }
@@ -37,13 +37,13 @@ pub fn is_stateless(context: &Context) -> bool {
 pub async fn call(request: CallToolRequestParams, context: &Context) -> Result<CallToolResponse, ErrorData> {
     let tools = request.arguments.as_ref().and_then(|arguments| arguments.get("tools")) == Some(&Value::Bool(true));
     let responses = request.input_responses.unwrap_or_default();
-    let mut round = Round { responses, state: request.request_state };
+    let mut round = InputRound { responses, state: request.request_state };
     loop {
         match step(&request.name, tools, &round) {
-            Step::Done(text) => return Ok(CallToolResult::success(vec![ContentBlock::text(text)]).into()),
-            Step::Ask(questions) if is_stateless(context) => return Ok(questions.into()),
-            Step::Ask(questions) => match put(questions.input_requests.unwrap_or_default(), context).await {
-                Ok(responses) => round = Round { responses, state: questions.request_state },
+            InputStep::Done(text) => return Ok(CallToolResult::success(vec![ContentBlock::text(text)]).into()),
+            InputStep::Ask(questions) if is_stateless(context) => return Ok(questions.into()),
+            InputStep::Ask(questions) => match put(questions.input_requests.unwrap_or_default(), context).await {
+                Ok(responses) => round = InputRound { responses, state: questions.request_state },
                 Err(refusal) => return Ok(CallToolResult::error(vec![ContentBlock::text(refusal)]).into()),
             },
         }
@@ -66,7 +66,7 @@ async fn put(questions: InputRequests, context: &Context) -> Result<InputRespons
     Ok(responses)
 }
 
-fn step(tool: &str, tools: bool, round: &Round) -> Step {
+fn step(tool: &str, tools: bool, round: &InputRound) -> InputStep {
     match tool {
         "ask_form" => once("form", form("Which ship, and where to?", berth()), round, Value::clone),
         "ask_url" => once("page", page(), round, Value::clone),
@@ -78,9 +78,9 @@ fn step(tool: &str, tools: bool, round: &Round) -> Step {
     }
 }
 
-fn once(key: &str, question: InputRequest, round: &Round, shown: impl Fn(&Value) -> Value) -> Step {
+fn once(key: &str, question: InputRequest, round: &InputRound, shown: impl Fn(&Value) -> Value) -> InputStep {
     match round.responses.get(key) {
-        Some(answer) => Step::Done(shown(answer).to_string()),
+        Some(answer) => InputStep::Done(shown(answer).to_string()),
         None => ask([(key, question)], None),
     }
 }
@@ -91,32 +91,32 @@ pub fn said(responses: Option<&InputResponses>, field: &str) -> Option<String> {
     Some(answer["content"][field].as_str().unwrap_or("nothing").to_owned())
 }
 
-fn twice(round: &Round) -> Step {
+fn twice(round: &InputRound) -> InputStep {
     let Some(name) = round.state.clone().or_else(|| said(Some(&round.responses), "name")) else {
         return ask([("name", field("name"))], None);
     };
     match said(Some(&round.responses), "port") {
-        Some(port) => Step::Done(format!("{name} sails to {port}.")),
+        Some(port) => InputStep::Done(format!("{name} sails to {port}.")),
         None => ask([("port", field("port"))], Some(name)),
     }
 }
 
-fn all(round: &Round) -> Step {
+fn all(round: &InputRound) -> InputStep {
     if round.responses.is_empty() {
         return ask([("name", field("name")), ("model", sample(vec![question()], false)), ("roots", roots())], None);
     }
-    Step::Done(json!(round.responses).to_string())
+    InputStep::Done(json!(round.responses).to_string())
 }
 
-fn shed(round: &Round) -> Step {
+fn shed(round: &InputRound) -> InputStep {
     match &round.state {
-        Some(state) => Step::Done(state.clone()),
-        None => Step::Ask(InputRequiredResult::from_request_state("later")),
+        Some(state) => InputStep::Done(state.clone()),
+        None => InputStep::Ask(InputRequiredResult::from_request_state("later")),
     }
 }
 
 /// Runs the tools that the model calls, and returns its final message. The state is the conversation.
-fn model(tools: bool, round: &Round) -> Step {
+fn model(tools: bool, round: &InputRound) -> InputStep {
     let kept = round.state.as_deref().and_then(|state| serde_json::from_str(state).ok());
     let mut messages: Vec<SamplingMessage> = kept.unwrap_or_else(|| vec![question()]);
     if let Some(answer) = round.responses.get("model") {
@@ -124,7 +124,7 @@ fn model(tools: bool, round: &Round) -> Step {
         let blocks = said.iter().flat_map(|message| message.content.iter());
         let uses: Vec<_> = blocks.filter_map(SamplingMessageContentBlock::as_tool_use).cloned().collect();
         if uses.is_empty() {
-            return Step::Done(answer.to_string());
+            return InputStep::Done(answer.to_string());
         }
         let noon = |id: &String| SamplingMessageContentBlock::tool_result(id, vec![ContentBlock::text("at noon")]);
         let results = uses.iter().map(|call| noon(&call.id)).collect();
@@ -136,9 +136,9 @@ fn model(tools: bool, round: &Round) -> Step {
     ask([("model", sample(messages, tools))], Some(state))
 }
 
-fn ask<const N: usize>(questions: [(&str, InputRequest); N], state: Option<String>) -> Step {
+fn ask<const N: usize>(questions: [(&str, InputRequest); N], state: Option<String>) -> InputStep {
     let questions = questions.into_iter().map(|(key, question)| (key.to_owned(), question)).collect();
-    Step::Ask(InputRequiredResult::new(Some(questions), state))
+    InputStep::Ask(InputRequiredResult::new(Some(questions), state))
 }
 
 /// Requests a name before a prompt or a resource. The SDK rejects this for handshake-era clients.

@@ -2,7 +2,7 @@ use super::*;
 use std::sync::Arc;
 
 use tokio::sync::mpsc;
-use wharf_agent::{Format, Provider};
+use wharf_agent::{ApiFormat, ModelProvider};
 use wharf_net::{Net, NetOptions};
 use wharf_spec::ServerName;
 use wharf_testkit::modeld::{self, Modeld, Script};
@@ -61,8 +61,8 @@ fn console() -> Console {
 }
 
 async fn model(api: &Modeld) -> Model {
-    let provider = Provider {
-        format: Format::ChatCompletions,
+    let provider = ModelProvider {
+        format: ApiFormat::ChatCompletions,
         base_url: url::Url::parse(&api.url()).unwrap(),
         key: None,
         model: "small".to_owned(),

@@ -35,14 +35,14 @@ pub fn run(server: Option<&str>, post: &Post<'_>) -> Result<Wish, Failure> {
 
 /// Effect of a tool as declared by its server, the most severe if several apply. A tool without hints may do anything.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Effect {
+enum DeclaredEffect {
     ReadOnly,
     Writing,
     Destructive,
     Unsaid,
 }
 
-impl Effect {
+impl DeclaredEffect {
     const ALL: [(Self, &str); 4] = [
         (Self::ReadOnly, "read-only"),
         (Self::Writing, "writing"),
@@ -65,8 +65,9 @@ impl Effect {
 fn one(section: &Section, width: Option<usize>) -> String {
     let tools: Vec<&Arc<CatalogTool>> = section.offered().collect();
     let mut text = format!("{}\n", heading::<Arc<CatalogTool>>(section, tools.len()));
-    for (effect, name) in Effect::ALL {
-        let rows: Vec<Row> = tools.iter().filter(|tool| Effect::of(tool) == effect).map(|tool| tool.row()).collect();
+    for (effect, name) in DeclaredEffect::ALL {
+        let rows: Vec<Row> =
+            tools.iter().filter(|tool| DeclaredEffect::of(tool) == effect).map(|tool| tool.row()).collect();
         text.push_str(&group(name, &rows, width));
     }
     text.push_str(&group("quarantined, until you release them", &quarantined(section), width));

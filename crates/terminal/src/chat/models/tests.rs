@@ -23,7 +23,7 @@ fn models(directory: &Path, settings: &str, variables: &[(&str, &str)]) -> Model
 
 /// Formats a selected model as `name format url key`.
 fn told(chosen: &Chosen) -> String {
-    let Provider { format, base_url, key, .. } = chosen.model.provider();
+    let ModelProvider { format, base_url, key, .. } = chosen.model.provider();
     let key = key.as_ref().map_or("-", Secret::reveal);
     format!("{} {format} {base_url} {key}", chosen.name)
 }

@@ -3,15 +3,15 @@ use std::sync::Arc;
 use super::*;
 use wharf::RawJson;
 use wharf::policy::{Action, Rule};
-use wharf::tools::{Description, Origin};
+use wharf::tools::{ToolDescription, ToolOrigin};
 use wharf_spec::{Fingerprint, ServerName, ToolId};
 
 const ROOM: Room = Room { width: 80, rows: 16 };
 
 fn ask(tool: &str, arguments: &str) -> PermissionAsk {
     let server = ServerName::new("math").unwrap();
-    let mut description = Description::new("mcp__math__add", "Adds.", RawJson::empty_object());
-    let origin = Origin { provider: "math".into(), name: tool.into(), fingerprint: Fingerprint([0; 32]) };
+    let mut description = ToolDescription::new("mcp__math__add", "Adds.", RawJson::empty_object());
+    let origin = ToolOrigin { provider: "math".into(), name: tool.into(), fingerprint: Fingerprint([0; 32]) };
     description.origin = Some(origin);
     description.title = Some("Add two\u{202e} numbers".to_owned());
     description.hints.read_only = Some(true);

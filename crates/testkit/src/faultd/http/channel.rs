@@ -88,7 +88,7 @@ fn post(exchange: &Exchange<'_>, session: &str) {
     else {
         return exchange.reply(404, &[], "Session not found");
     };
-    let letter = Letter { server: Arc::clone(server), message, channel };
+    let letter = SseRequest { server: Arc::clone(server), message, channel };
     healthy::record(&letter, &letter.message);
     if letter.message.is_request() {
         check_opened(server, session, &letter.message);
@@ -119,7 +119,7 @@ fn accept(server: &HttpServer, session: &str, message: &Message) {
 }
 
 /// Handles a request. The response is sent on the stream, unless a flaw changes that.
-fn receive(exchange: &Exchange<'_>, letter: Letter) {
+fn receive(exchange: &Exchange<'_>, letter: SseRequest) {
     let server = exchange.server;
     let due = server.flaw().is_some_and(Flaw::strikes) && server.is_due(&letter.message, Times::Once);
     let flaw = server.flaw().filter(|_| due && server.first_time());
@@ -140,13 +140,13 @@ fn receive(exchange: &Exchange<'_>, letter: Letter) {
 }
 
 /// An accepted request, and the stream for its response.
-struct Letter {
+struct SseRequest {
     server: Arc<HttpServer>,
     message: Message,
     channel: Channel,
 }
 
-impl Letter {
+impl SseRequest {
     fn answer(&self, flaw: Option<Flaw>) {
         let Some(line) = self.line() else { return };
         match flaw {
@@ -200,7 +200,7 @@ impl Letter {
     }
 }
 
-impl Serving for Letter {
+impl Serving for SseRequest {
     fn options(&self) -> &Options {
         &self.server.options
     }

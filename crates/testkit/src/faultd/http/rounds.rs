@@ -13,15 +13,15 @@ const STATE: &str = "\u{0}\u{7f} ä\u{1f9ed}\\\"/<é>\u{2028}=?base64?Zm9v?= ";
 
 pub fn find(name: &str) -> Option<Fault> {
     Some(Fault::Intercept(match name {
-        "H38" => |exchange| rounds(exchange, &Plan { rounds: 1, inputs: &[] }),
-        "H38-changed" => |exchange| rounds(exchange, &Plan { rounds: 3, inputs: &[] }),
-        "H38-inputs" => |exchange| rounds(exchange, &Plan { rounds: 1, inputs: &["one", "two"] }),
-        "H38-endless" => |exchange| rounds(exchange, &Plan { rounds: usize::MAX, inputs: &[] }),
+        "H38" => |exchange| rounds(exchange, &RoundPlan { rounds: 1, inputs: &[] }),
+        "H38-changed" => |exchange| rounds(exchange, &RoundPlan { rounds: 3, inputs: &[] }),
+        "H38-inputs" => |exchange| rounds(exchange, &RoundPlan { rounds: 1, inputs: &["one", "two"] }),
+        "H38-endless" => |exchange| rounds(exchange, &RoundPlan { rounds: usize::MAX, inputs: &[] }),
         _ => return None,
     }))
 }
 
-struct Plan {
+struct RoundPlan {
     /// Number of rounds, each with a new state.
     rounds: usize,
     /// Input requested in each round.
@@ -29,7 +29,7 @@ struct Plan {
 }
 
 /// Requests input until the call has had its rounds; then the healthy server handles it.
-fn rounds(exchange: &Exchange<'_>, plan: &Plan) -> bool {
+fn rounds(exchange: &Exchange<'_>, plan: &RoundPlan) -> bool {
     let message = &exchange.message;
     if !message.is("tools/call") || !exchange.stateless {
         return false;
@@ -47,7 +47,7 @@ fn rounds(exchange: &Exchange<'_>, plan: &Plan) -> bool {
 }
 
 /// Returns the number of the round; records a violation and returns `None` if the state was not issued for this call.
-fn checked(exchange: &Exchange<'_>, state: Option<&str>, plan: &Plan) -> Option<usize> {
+fn checked(exchange: &Exchange<'_>, state: Option<&str>, plan: &RoundPlan) -> Option<usize> {
     let violation = |what: &str| exchange.server.options.record(&format!("violation {what}"));
     let Some(state) = state else { return Some(0) };
     let kept = locked(&exchange.server.notes).remove(state);
@@ -68,7 +68,7 @@ fn whose(message: &Message) -> String {
     nonce.or(message.params["name"].as_str()).unwrap_or_default().to_owned()
 }
 
-fn input_required(plan: &Plan, state: &str) -> Value {
+fn input_required(plan: &RoundPlan, state: &str) -> Value {
     let mut body = json!({ "resultType": "input_required", "requestState": state });
     for key in plan.inputs {
         let schema = json!({ "type": "object", "properties": { "answer": { "type": "string" } } });

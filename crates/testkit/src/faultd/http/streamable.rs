@@ -11,7 +11,7 @@ use crate::faultd::options::{HANDSHAKE, MODERN};
 use crate::faultd::server::locked;
 
 /// A rejected request: the HTTP status and the error.
-type Away = (u16, Refusal);
+type HttpRejection = (u16, Refusal);
 
 pub fn serve(exchange: &Exchange<'_>) {
     let session = exchange.request.header("mcp-session-id").unwrap_or("-");
@@ -116,7 +116,7 @@ fn status_of(exchange: &Exchange<'_>, refusal: &Refusal) -> u16 {
     if exchange.stateless && refusal.code == -32601 { 404 } else { 200 }
 }
 
-fn admit(exchange: &Exchange<'_>) -> Result<(), Away> {
+fn admit(exchange: &Exchange<'_>) -> Result<(), HttpRejection> {
     let request = exchange.request;
     if Message::parse(&request.body).is_none() {
         exchange.server.options.record("violation not a JSON object");
@@ -142,7 +142,7 @@ fn admit(exchange: &Exchange<'_>) -> Result<(), Away> {
 }
 
 /// Checks that the headers match the body (2026-07-28, basic/transports).
-fn admit_stateless(exchange: &Exchange<'_>) -> Result<(), Away> {
+fn admit_stateless(exchange: &Exchange<'_>) -> Result<(), HttpRejection> {
     let (request, message) = (exchange.request, &exchange.message);
     if message.is_request() {
         check_meta(message).map_err(|refusal| (400, refusal))?;
@@ -164,7 +164,7 @@ fn admit_stateless(exchange: &Exchange<'_>) -> Result<(), Away> {
     Ok(())
 }
 
-fn admit_handshake(exchange: &Exchange<'_>) -> Result<(), Away> {
+fn admit_handshake(exchange: &Exchange<'_>) -> Result<(), HttpRejection> {
     let (server, message) = (exchange.server, &exchange.message);
     if message.is("initialize") {
         let session = server.begin_session(healthy::agreed(server.options.era, message));
@@ -189,7 +189,7 @@ fn admit_handshake(exchange: &Exchange<'_>) -> Result<(), Away> {
 }
 
 /// Returns the revision and state of the request's session.
-fn known_session(exchange: &Exchange<'_>) -> Result<(&'static str, bool), Away> {
+fn known_session(exchange: &Exchange<'_>) -> Result<(&'static str, bool), HttpRejection> {
     let Some(id) = exchange.request.header("mcp-session-id") else {
         if exchange.server.is_open() {
             exchange.server.options.record("violation no session where there is one");
@@ -201,7 +201,7 @@ fn known_session(exchange: &Exchange<'_>) -> Result<(&'static str, bool), Away> 
     Ok((session.revision, session.open))
 }
 
-fn violated(exchange: &Exchange<'_>, status: u16, code: i64, what: &str) -> Away {
+fn violated(exchange: &Exchange<'_>, status: u16, code: i64, what: &str) -> HttpRejection {
     exchange.server.options.record(&format!("violation {what}"));
     (status, Refusal::new(code, what))
 }

@@ -9,11 +9,11 @@ use crate::modeld::seal::encrypted;
 use crate::modeld::turn::{Block, Turn};
 
 pub(super) fn whole(turn: &Turn, request: &Value) -> Value {
-    Writer::new(turn, request).finished()
+    ResponsesWriter::new(turn, request).finished()
 }
 
 pub(super) fn events(turn: &Turn, request: &Value) -> Vec<Event> {
-    let mut writer = Writer::new(turn, request);
+    let mut writer = ResponsesWriter::new(turn, request);
     let begun = writer.response("in_progress", &json!([]));
     writer.push("response.created", json!({ "response": begun }));
     writer.push("response.in_progress", json!({ "response": begun }));
@@ -29,15 +29,15 @@ pub(super) fn events(turn: &Turn, request: &Value) -> Vec<Event> {
 }
 
 /// A stream under construction.
-struct Writer<'a> {
+struct ResponsesWriter<'a> {
     turn: &'a Turn,
     request: &'a Value,
     events: Vec<Event>,
 }
 
-impl<'a> Writer<'a> {
-    fn new(turn: &'a Turn, request: &'a Value) -> Writer<'a> {
-        Writer { turn, request, events: Vec::new() }
+impl<'a> ResponsesWriter<'a> {
+    fn new(turn: &'a Turn, request: &'a Value) -> ResponsesWriter<'a> {
+        ResponsesWriter { turn, request, events: Vec::new() }
     }
 
     fn push(&mut self, name: &'static str, mut data: Value) {

@@ -3,7 +3,7 @@
 use super::skeleton;
 
 /// Two sets of words. A text names a secret if a word of each set occurs within `max_distance`, in either order.
-struct Pair {
+struct SecretWordPair {
     one: &'static [&'static str],
     other: &'static [&'static str],
     /// Maximum distance between the two words, in words.
@@ -15,9 +15,9 @@ const NEAR: usize = 4;
 /// Covers `session id`, but not `ID of the conference session`.
 const ADJACENT: usize = 1;
 
-const PAIRS: [Pair; 9] = [
+const PAIRS: [SecretWordPair; 9] = [
     // One-time codes. Excludes `confirmation` (bookings) and digit counts (products).
-    Pair {
+    SecretWordPair {
         one: &[
             "authenticator",
             "authentication",
@@ -45,23 +45,23 @@ const PAIRS: [Pair; 9] = [
         max_distance: NEAR,
     },
     // Wallet recovery phrases.
-    Pair {
+    SecretWordPair {
         one: &["wallet", "seed", "recovery", "backup", "bip39", "semilla", "recuperacion", "recuperation", "сид"],
         other: &["phrase", "phrases", "words", "mnemonic", "mnemonics", "mots", "frase", "palabras", "фраза", "слова"],
         max_distance: NEAR,
     },
-    Pair {
+    SecretWordPair {
         one: &["mnemonic", "мнемоническая", "секретная", "secrete"],
         other: &["phrase", "seed", "words", "фраза"],
         max_distance: NEAR,
     },
     // Keys.
-    Pair {
+    SecretWordPair {
         one: &["private", "priv", "signing", "decryption", "master", "wallet", "deploy"],
         other: &["key", "keys", "keyfile", "pem"],
         max_distance: NEAR,
     },
-    Pair {
+    SecretWordPair {
         one: &[
             "privater",
             "privaten",
@@ -81,19 +81,23 @@ const PAIRS: [Pair; 9] = [
         max_distance: NEAR,
     },
     // Browser sessions.
-    Pair {
+    SecretWordPair {
         one: &["session", "sitzung", "sesion", "sessao", "sessie", "auth", "login", "browser", "сессии"],
         other: &["cookie", "cookies", "куки"],
         max_distance: NEAR,
     },
-    Pair {
+    SecretWordPair {
         one: &["session", "sitzungs", "sesion", "sessie", "сессии"],
         other: &["id", "ids", "sid", "identifiant"],
         max_distance: ADJACENT,
     },
-    Pair { one: &["cookie", "cookies"], other: &["header", "value", "string", "jar"], max_distance: ADJACENT },
+    SecretWordPair {
+        one: &["cookie", "cookies"],
+        other: &["header", "value", "string", "jar"],
+        max_distance: ADJACENT,
+    },
     // Bank logins.
-    Pair {
+    SecretWordPair {
         one: &[
             "bank",
             "banking",
@@ -146,7 +150,7 @@ fn places(words: &[String], wanted: &[&str]) -> Vec<usize> {
     words.iter().enumerate().filter(|(_, word)| is_wanted(word)).map(|(place, _)| place).collect()
 }
 
-impl Pair {
+impl SecretWordPair {
     /// Reports whether a word is a word of each set written together: `sessionid`.
     fn is_joined_in(&self, word: &str) -> bool {
         self.one.iter().any(|one| {

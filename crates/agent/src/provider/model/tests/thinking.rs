@@ -9,18 +9,18 @@ use crate::conversation::ResultBlock;
 use crate::provider::ReasoningEffort;
 
 /// A model, a conversation with it, and the API fixture.
-struct Talk {
+struct ReasoningFixture {
     modeld: Modeld,
     model: Model,
     conversation: Conversation,
 }
 
-impl Talk {
+impl ReasoningFixture {
     /// Creates a talk with a scripted Anthropic API.
     async fn with_anthropic(model: &str, answers: impl IntoIterator<Item = Answer>) -> Self {
         let modeld = Modeld::start(Script::of(answers)).unwrap();
         let url = modeld.url();
-        let model = opened(Format::Anthropic, &url, model, NetOptions::default()).await;
+        let model = opened(ApiFormat::Anthropic, &url, model, NetOptions::default()).await;
         Self { modeld, model, conversation: conversation() }
     }
 
@@ -34,7 +34,7 @@ impl Talk {
     /// Sends a request, adds the response to the conversation, and adds the results of its calls or a further message.
     async fn go_on(&mut self, effort: Option<ReasoningEffort>) {
         let (conversation, tools) = (&self.conversation, Arc::default());
-        let request = Request { conversation, tools: &tools, tool_choice: ToolChoice::Auto, effort };
+        let request = CompletionRequest { conversation, tools: &tools, tool_choice: ToolChoice::Auto, effort };
         let mut stream = self.model.stream(request).await.unwrap();
         let (mut said, mut next) = (Vec::new(), Vec::new());
         while let Some(event) = stream.next().await {
@@ -44,10 +44,10 @@ impl Talk {
             }
         }
         if next.is_empty() {
-            next.push(Block::Text("go on".into()));
+            next.push(TurnBlock::Text("go on".into()));
         }
-        let turns = [(Role::Assistant, said), (Role::User, next)];
-        self.conversation.turns.extend(turns.map(|(role, blocks)| Turn { role, blocks }));
+        let turns = [(TurnRole::Assistant, said), (TurnRole::User, next)];
+        self.conversation.turns.extend(turns.map(|(role, blocks)| ConversationTurn { role, blocks }));
     }
 
     /// Returns the number of reasoning blocks in the last request.
@@ -60,19 +60,19 @@ impl Talk {
 async fn openai(modeld: &Modeld, model: &str) -> Model {
     let mut options = NetOptions::default();
     options.proxy = Some(Secret::new(modeld.url()));
-    opened(Format::Responses, "http://api.openai.com", model, options).await
+    opened(ApiFormat::Responses, "http://api.openai.com", model, options).await
 }
 
-async fn opened(format: Format, url: &str, model: &str, options: NetOptions) -> Model {
+async fn opened(format: ApiFormat, url: &str, model: &str, options: NetOptions) -> Model {
     let (base_url, key, model) = (Url::parse(url).unwrap(), Some(Secret::new("key-0001")), model.to_owned());
-    let provider = Provider { format, base_url, key, model, max_tokens: 8192, headers: Vec::new() };
+    let provider = ModelProvider { format, base_url, key, model, max_tokens: 8192, headers: Vec::new() };
     Model::open(provider, Net::open(&options).await.unwrap()).unwrap()
 }
 
-fn results(block: &Block) -> Option<Block> {
-    let Block::ToolCall { id, .. } = block else { return None };
+fn results(block: &TurnBlock) -> Option<TurnBlock> {
+    let TurnBlock::ToolCall { id, .. } = block else { return None };
     let content = vec![ResultBlock::Text("a ship".into())];
-    Some(Block::ToolResult { id: id.clone(), content, is_error: false })
+    Some(TurnBlock::ToolResult { id: id.clone(), content, is_error: false })
 }
 
 fn looking() -> Answer {
@@ -83,7 +83,7 @@ fn looking() -> Answer {
 async fn an_effort_is_taken_by_every_generation_and_thoughts_come_back() {
     for model in ["claude-sonnet-5", "claude-opus-4-6", "claude-haiku-4-5", "small"] {
         for effort in [ReasoningEffort::Low, ReasoningEffort::High] {
-            let mut talk = Talk::with_anthropic(model, [looking(), Answer::text("done")]).await;
+            let mut talk = ReasoningFixture::with_anthropic(model, [looking(), Answer::text("done")]).await;
             talk.go_on(Some(effort)).await;
             talk.go_on(Some(effort)).await;
             assert_eq!((talk.modeld.refusals(), talk.brought_back()), (vec![], 1), "{model}");
@@ -93,7 +93,7 @@ async fn an_effort_is_taken_by_every_generation_and_thoughts_come_back() {
 
 #[tokio::test]
 async fn openais_models_keep_their_thread_though_nobody_asks_for_an_effort() {
-    let mut talk = Talk::with_openai("gpt-5.6", [looking(), Answer::text("done")]).await;
+    let mut talk = ReasoningFixture::with_openai("gpt-5.6", [looking(), Answer::text("done")]).await;
     talk.go_on(None).await;
     talk.go_on(None).await;
     assert_eq!((talk.modeld.refusals(), talk.brought_back()), (vec![], 1));
@@ -102,7 +102,7 @@ async fn openais_models_keep_their_thread_though_nobody_asks_for_an_effort() {
 #[tokio::test]
 async fn a_model_that_does_not_think_is_asked_for_its_thoughts_once() {
     let answers = [Answer::text("one"), Answer::text("two"), Answer::text("three")];
-    let mut talk = Talk::with_openai("gpt-4.1", answers).await;
+    let mut talk = ReasoningFixture::with_openai("gpt-4.1", answers).await;
     talk.go_on(None).await;
     // Clones share the learned state.
     talk.model = talk.model.clone();
@@ -114,7 +114,7 @@ async fn a_model_that_does_not_think_is_asked_for_its_thoughts_once() {
 #[tokio::test]
 async fn thoughts_stay_with_the_model_that_had_them() {
     let answers = [looking(), Answer::text("done"), looking()];
-    let mut talk = Talk::with_openai("gpt-5.6", answers).await;
+    let mut talk = ReasoningFixture::with_openai("gpt-5.6", answers).await;
     talk.go_on(Some(ReasoningEffort::Low)).await;
     let first = std::mem::replace(&mut talk.model, openai(&talk.modeld, "gpt-5.7").await);
     talk.go_on(None).await;

@@ -11,9 +11,9 @@ enum ArbitraryEvent {
     },
     Text(&'static str),
     Thinking,
-    Block(Block),
+    Block(TurnBlock),
     Usage(u64),
-    Done(Stop),
+    Done(StopReason),
     Failed(ModelError),
     OutOfRequests,
     /// Ends one of the pending calls, if there is one.
@@ -27,7 +27,7 @@ fn happening() -> impl Strategy<Value = ArbitraryEvent> {
     let tool = prop_oneof![Just("a"), Just("b")];
     let malformed = prop_oneof![4 => Just(None), 1 => Just(Some("{".to_owned()))];
     let made = (id, tool, malformed).prop_map(|(id, name, malformed)| {
-        Block(super::Block::ToolCall {
+        Block(super::TurnBlock::ToolCall {
             id: id.into(),
             name: name.into(),
             arguments: RawJson::empty_object(),
@@ -35,12 +35,12 @@ fn happening() -> impl Strategy<Value = ArbitraryEvent> {
         })
     });
     let stop = prop_oneof![
-        2 => Just(Stop::EndTurn),
-        6 => Just(Stop::ToolCalls),
-        3 => Just(Stop::MaxTokens),
-        1 => Just(Stop::Refused),
-        2 => Just(Stop::Paused),
-        1 => Just(Stop::Other("x".into())),
+        2 => Just(StopReason::EndTurn),
+        6 => Just(StopReason::ToolCalls),
+        3 => Just(StopReason::MaxTokens),
+        1 => Just(StopReason::Refused),
+        2 => Just(StopReason::Paused),
+        1 => Just(StopReason::Other("x".into())),
     ];
     let error = prop_oneof![
         1 => Just(failure("context_length_exceeded")),
@@ -69,28 +69,28 @@ fn happening() -> impl Strategy<Value = ArbitraryEvent> {
     ]
 }
 
-impl Play {
+impl MachineFixture {
     fn happen(&mut self, happening: ArbitraryEvent) {
         match happening {
             ArbitraryEvent::Gathered { notes } => {
-                let queue = wharf_tools::Notes::default();
+                let queue = wharf_tools::NoteQueue::default();
                 (0..notes).for_each(|number| queue.push("server", &number.to_string()));
                 // As in the driver: notes stay queued while the machine does not accept them.
                 let notes = if self.machine.takes_notes() { queue.take() } else { Vec::new() };
-                self.step(Event::Gathered(Gathered { notes, offering: offering() }));
+                self.step(RunInput::Gathered(RequestInputs { notes, offering: offering() }));
             }
             ArbitraryEvent::Text(text) => self.model(ModelEvent::TextDelta(text.into())),
             ArbitraryEvent::Thinking => self.model(ModelEvent::ThinkingDelta("hm".into())),
             ArbitraryEvent::Block(block) => self.model(ModelEvent::BlockDone(block)),
             ArbitraryEvent::Usage(input) => self.model(ModelEvent::Usage { input, output: 1, cached: 0 }),
             ArbitraryEvent::Done(stop) => self.model(ModelEvent::Done { stop }),
-            ArbitraryEvent::Failed(error) => self.step(Event::Failed(error)),
-            ArbitraryEvent::OutOfRequests => self.step(Event::OutOfRequests),
+            ArbitraryEvent::Failed(error) => self.step(RunInput::Failed(error)),
+            ArbitraryEvent::OutOfRequests => self.step(RunInput::OutOfRequests),
             ArbitraryEvent::CallEnded(at, result) => {
                 let id = self.open.get(at).cloned().unwrap_or_else(|| "nobody".to_owned());
                 self.end_call_with(&id, result);
             }
-            ArbitraryEvent::Cancelled => self.step(Event::Cancelled),
+            ArbitraryEvent::Cancelled => self.step(RunInput::Cancelled),
         }
     }
 
@@ -121,8 +121,8 @@ impl Play {
 
     /// Reports whether the event is a well-formed call in the answering phase.
     fn hears_call(&self, happening: &ArbitraryEvent) -> bool {
-        let is_call = matches!(happening, ArbitraryEvent::Block(Block::ToolCall { malformed: None, .. }));
-        is_call && matches!(self.machine.phase, Phase::Answering(_))
+        let is_call = matches!(happening, ArbitraryEvent::Block(TurnBlock::ToolCall { malformed: None, .. }));
+        is_call && matches!(self.machine.phase, RunPhase::Answering(_))
     }
 
     /// Checks that the reported turns equal the conversation, apart from images, unless it was shortened.
@@ -145,7 +145,7 @@ impl Play {
 /// Returns the number of well-formed calls.
 fn calls(conversation: &Conversation) -> usize {
     let blocks = conversation.turns.iter().flat_map(|turn| &turn.blocks);
-    blocks.filter(|block| matches!(block, Block::ToolCall { malformed: None, .. })).count()
+    blocks.filter(|block| matches!(block, TurnBlock::ToolCall { malformed: None, .. })).count()
 }
 
 proptest! {
@@ -159,13 +159,13 @@ proptest! {
         let mut conversation = Conversation::default();
         for happenings in runs {
             let (said, limits) = (vec![text("hi"), picture()], AgentLimits { context, ..AgentLimits::default() });
-            let mut play = Play::with(conversation.clone(), said, limits, MAX_TOKENS);
+            let mut play = MachineFixture::with(conversation.clone(), said, limits, MAX_TOKENS);
             let mut heard = calls(&conversation);
             for happening in happenings {
                 heard += usize::from(play.hears_call(&happening));
                 play.happen(happening);
             }
-            play.step(Event::Cancelled);
+            play.step(RunInput::Cancelled);
             play.check_ended();
             play.check_saved(&conversation);
             conversation = play.machine.conversation().as_ref().clone();

@@ -4,7 +4,8 @@ use super::*;
 
 #[test]
 fn what_is_too_long_is_shortened() {
-    let mut play = Play::new(Conversation::default(), "hi", AgentLimits { context: 1000, ..AgentLimits::default() });
+    let mut play =
+        MachineFixture::new(Conversation::default(), "hi", AgentLimits { context: 1000, ..AgentLimits::default() });
     play.gather();
     play.round(&[("a", &"x".repeat(3900))]);
     assert!(!play.told.iter().any(|event| matches!(event, RunEvent::Shortened { .. })));
@@ -21,7 +22,7 @@ fn room_is_kept_for_the_answer() {
     }
     let limits = AgentLimits { context: 1000, ..AgentLimits::default() };
     for (max_tokens, is_shortened) in [(200, false), (400, true)] {
-        let mut play = Play::with(Conversation::default(), vec![text("hi")], limits, max_tokens);
+        let mut play = MachineFixture::with(Conversation::default(), vec![text("hi")], limits, max_tokens);
         play.gather();
         play.round(&[("a", &"x".repeat(2600))]);
         play.round(&[("a", "2")]);
@@ -33,101 +34,102 @@ fn room_is_kept_for_the_answer() {
 #[test]
 fn an_outgrown_context_is_shortened_as_long_as_there_is_something_to_take() {
     let outgrown = || failure("context_length_exceeded");
-    let mut play = Play::begun();
+    let mut play = MachineFixture::begun();
     let long = "x".repeat(90_000);
     ["a", "b", "c"].into_iter().for_each(|tool| play.round(&[(tool, &long)]));
-    let size = |play: &Play| shape(play.machine.conversation()).len();
+    let size = |play: &MachineFixture| shape(play.machine.conversation()).len();
     let mut sizes = vec![size(&play)];
     while play.ending().is_none() {
-        play.step(Event::Failed(outgrown()));
+        play.step(RunInput::Failed(outgrown()));
         play.gather();
         sizes.push(size(&play));
     }
     assert!(sizes.windows(2).all(|pair| pair[1] <= pair[0]), "{sizes:?}");
     assert!((90_000..140_000).contains(&sizes[1]) && (1..600).contains(&sizes[sizes.len() - 1]), "{sizes:?}");
-    assert_eq!(play.ending(), Some(&Ending::Failed(outgrown())));
+    assert_eq!(play.ending(), Some(&RunEnding::Failed(outgrown())));
     assert_eq!(play.told.iter().filter(|event| matches!(event, RunEvent::Shortened { .. })).count(), sizes.len() - 2);
-    let mut play = Play::begun();
-    play.step(Event::Failed(outgrown()));
-    play.check("hi", Some(Ending::Failed(outgrown())));
+    let mut play = MachineFixture::begun();
+    play.step(RunInput::Failed(outgrown()));
+    play.check("hi", Some(RunEnding::Failed(outgrown())));
 }
 
 #[test]
 fn what_outgrows_a_model_is_not_asked_more_often_than_allowed() {
-    let mut play = Play::new(Conversation::default(), "hi", AgentLimits { requests: 3, ..AgentLimits::default() });
+    let mut play =
+        MachineFixture::new(Conversation::default(), "hi", AgentLimits { requests: 3, ..AgentLimits::default() });
     play.gather();
     play.round(&[("a", &"x".repeat(900_000))]);
     for _ in 0..2 {
-        play.step(Event::Failed(failure("context_length_exceeded")));
+        play.step(RunInput::Failed(failure("context_length_exceeded")));
         play.gather();
     }
-    assert_eq!(play.ending(), Some(&Ending::Failed(failure("context_length_exceeded"))));
+    assert_eq!(play.ending(), Some(&RunEnding::Failed(failure("context_length_exceeded"))));
     assert_eq!(play.done.iter().filter(|done| **done == "ask").count(), 3);
 }
 
 /// Starts a run with an image in its first request.
-fn seeing() -> Play {
+fn seeing() -> MachineFixture {
     let said = vec![text("see"), picture()];
-    let mut play = Play::with(Conversation::default(), said, AgentLimits::default(), MAX_TOKENS);
+    let mut play = MachineFixture::with(Conversation::default(), said, AgentLimits::default(), MAX_TOKENS);
     play.gather();
     play
 }
 
 #[test]
 fn pictures_that_are_refused_are_left_out_for_good() {
-    let in_words = ModelError::Failed(Said { kind: None, text: "no image input".into() });
+    let in_words = ModelError::Failed(ApiErrorMessage { kind: None, text: "no image input".into() });
     for error in [refused(400), refused(500), in_words] {
         let mut play = seeing();
-        play.step(Event::Failed(error));
+        play.step(RunInput::Failed(error));
         play.gather();
         play.check("see (a picture was left out)", None);
         assert!(play.told.iter().any(|event| matches!(event, RunEvent::PicturesLeftOut { pictures: 1 })));
         play.round(&[("a", "1")]);
-        play.step(Event::Failed(refused(400)));
-        play.check("see (a picture was left out) | !0 | ?0=1", Some(Ending::Failed(refused(400))));
+        play.step(RunInput::Failed(refused(400)));
+        play.check("see (a picture was left out) | !0 | ?0=1", Some(RunEnding::Failed(refused(400))));
     }
     for error in [refused(429), refused(404), refused(502), failure("down")] {
         let mut play = seeing();
-        play.step(Event::Failed(error.clone()));
-        play.check("see ~", Some(Ending::Failed(error)));
+        play.step(RunInput::Failed(error.clone()));
+        play.check("see ~", Some(RunEnding::Failed(error)));
     }
-    let mut play = Play::begun();
-    play.step(Event::Failed(refused(400)));
-    play.check("hi", Some(Ending::Failed(refused(400))));
+    let mut play = MachineFixture::begun();
+    play.step(RunInput::Failed(refused(400)));
+    play.check("hi", Some(RunEnding::Failed(refused(400))));
 }
 
 #[test]
 fn pictures_that_were_not_what_was_minded_are_put_back() {
     let waiting = || ModelEvent::Waiting { time: std::time::Duration::ZERO, because: refused(500) };
     for (event, ending) in [
-        (Event::Failed(refused(500)), Ending::Failed(refused(500))),
-        (Event::Failed(ModelError::Incomplete), Ending::Failed(ModelError::Incomplete)),
-        (Event::Cancelled, Ending::Cancelled),
+        (RunInput::Failed(refused(500)), RunEnding::Failed(refused(500))),
+        (RunInput::Failed(ModelError::Incomplete), RunEnding::Failed(ModelError::Incomplete)),
+        (RunInput::Cancelled, RunEnding::Cancelled),
     ] {
         let mut play = seeing();
-        play.step(Event::Failed(refused(500)));
-        let notes = wharf_tools::Notes::default();
+        play.step(RunInput::Failed(refused(500)));
+        let notes = wharf_tools::NoteQueue::default();
         notes.push("files", "changed");
-        play.step(Event::Gathered(Gathered { notes: notes.take(), offering: offering() }));
+        play.step(RunInput::Gathered(RequestInputs { notes: notes.take(), offering: offering() }));
         play.model(waiting());
         play.step(event);
         play.check("see ~ Note from `files` (not from the user):\n> changed", Some(ending));
     }
     let mut play = seeing();
-    play.step(Event::Failed(refused(500)));
-    play.step(Event::OutOfRequests);
-    play.check("see ~", Some(Ending::OutOfRequests));
+    play.step(RunInput::Failed(refused(500)));
+    play.step(RunInput::OutOfRequests);
+    play.check("see ~", Some(RunEnding::OutOfRequests));
 }
 
 #[test]
 fn notes_never_fill_the_context_for_good() {
     let limits = AgentLimits { context: 20_000, ..AgentLimits::default() };
-    let mut play = Play::new(Conversation::default(), "hi", limits);
-    let notes = wharf_tools::Notes::default();
+    let mut play = MachineFixture::new(Conversation::default(), "hi", limits);
+    let notes = wharf_tools::NoteQueue::default();
     for number in 0..50 {
         (0..4).for_each(|_| notes.push("loud", &"x".repeat(4000)));
-        play.step(Event::Gathered(Gathered { notes: notes.take(), offering: offering() }));
-        play.answer(&[call("1", "a")], Stop::ToolCalls);
+        play.step(RunInput::Gathered(RequestInputs { notes: notes.take(), offering: offering() }));
+        play.answer(&[call("1", "a")], StopReason::ToolCalls);
         let id = play.open.remove(0);
         play.end_call(&id, &number.to_string());
         let size = shape(play.machine.conversation()).len();

@@ -12,7 +12,7 @@ use wharf_terminal::failure::Failure;
 const ASKED: &str = "-";
 
 /// Target of a new server.
-enum Way {
+enum AddTarget {
     Start { command: String, args: Vec<String> },
     Dial { url: String },
 }
@@ -27,15 +27,15 @@ pub fn of(args: &Args) -> Result<Map<String, Value>, Failure> {
     check(&args.flags, &way)?;
     let mut entry = Map::new();
     match way {
-        Way::Start { command, args: words } => start(&mut entry, &args.flags, command, words)?,
-        Way::Dial { url } => dial(&mut entry, &args.flags, url)?,
+        AddTarget::Start { command, args: words } => start(&mut entry, &args.flags, command, words)?,
+        AddTarget::Dial { url } => dial(&mut entry, &args.flags, url)?,
     }
     keep(&mut entry, &args.flags.keeping);
     Ok(entry)
 }
 
 /// Determines the command or URL, which can be given in several ways.
-fn way(args: &Args) -> Result<Way, Failure> {
+fn way(args: &Args) -> Result<AddTarget, Failure> {
     let AddFlags { transport, url, command, arg, .. } = &args.flags;
     let words = || args.rest.iter().chain(arg).cloned().collect();
     let is_address = |text: &str| match transport {
@@ -44,10 +44,10 @@ fn way(args: &Args) -> Result<Way, Failure> {
         None => text.starts_with("http://") || text.starts_with("https://"),
     };
     match (&args.target, url, command) {
-        (Some(text), ..) if is_address(text) => alone(args, Way::Dial { url: text.clone() }),
-        (Some(text), ..) => Ok(Way::Start { command: text.clone(), args: words() }),
-        (None, Some(url), _) => alone(args, Way::Dial { url: url.clone() }),
-        (None, None, Some(command)) => Ok(Way::Start { command: command.clone(), args: words() }),
+        (Some(text), ..) if is_address(text) => alone(args, AddTarget::Dial { url: text.clone() }),
+        (Some(text), ..) => Ok(AddTarget::Start { command: text.clone(), args: words() }),
+        (None, Some(url), _) => alone(args, AddTarget::Dial { url: url.clone() }),
+        (None, None, Some(command)) => Ok(AddTarget::Start { command: command.clone(), args: words() }),
         (None, None, None) => {
             let id = &args.id;
             let failure = Failure::usage("nothing says how the server is reached");
@@ -57,7 +57,7 @@ fn way(args: &Args) -> Result<Way, Failure> {
 }
 
 /// Rejects arguments given together with a URL.
-fn alone(args: &Args, way: Way) -> Result<Way, Failure> {
+fn alone(args: &Args, way: AddTarget) -> Result<AddTarget, Failure> {
     if args.rest.is_empty() && args.flags.arg.is_empty() {
         return Ok(way);
     }
@@ -66,15 +66,15 @@ fn alone(args: &Args, way: Way) -> Result<Way, Failure> {
 }
 
 /// Rejects flags that do not apply to this kind of target.
-fn check(flags: &AddFlags, way: &Way) -> Result<(), Failure> {
+fn check(flags: &AddFlags, way: &AddTarget) -> Result<(), Failure> {
     let AddFlags { transport, header, env, cwd, login, .. } = flags;
     let (odd, instead) = match way {
-        Way::Start { .. } => {
+        AddTarget::Start { .. } => {
             let wrong = transport.is_some_and(|transport| transport != Transport::Stdio);
             let odd = [("--transport http", wrong), ("--header", !header.is_empty()), ("--oauth-…", login.is_given())];
             (odd, "a server that is started takes --env")
         }
-        Way::Dial { .. } => {
+        AddTarget::Dial { .. } => {
             let odd = [
                 ("--transport stdio", *transport == Some(Transport::Stdio)),
                 ("--env", !env.is_empty()),

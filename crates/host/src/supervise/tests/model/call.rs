@@ -20,12 +20,12 @@ pub struct Call {
     /// The server that currently handles the call.
     pub server: usize,
     journey: RetryState,
-    stage: Stage,
+    stage: CallStage,
     delivered: bool,
     until: Instant,
 }
 
-enum Stage {
+enum CallStage {
     Waiting,
     /// Has a connection and has not been sent.
     Going(Held),
@@ -71,7 +71,7 @@ impl Kind {
 impl Call {
     pub fn end(&self) -> Option<End> {
         match self.stage {
-            Stage::Over(end) => Some(end),
+            CallStage::Over(end) => Some(end),
             _ => None,
         }
     }
@@ -90,7 +90,7 @@ impl World {
         let server = self.current[name];
         self.servers[server].in_flight += 1;
         let (journey, until) = (RetryState::default(), self.now + PATIENCE);
-        let made = Call { name, made_of: server, server, journey, stage: Stage::Waiting, delivered: false, until };
+        let made = Call { name, made_of: server, server, journey, stage: CallStage::Waiting, delivered: false, until };
         self.live.push(self.calls.len());
         self.calls.push(made);
         self.calls.len() - 1
@@ -102,7 +102,7 @@ impl World {
         }
         let call = self.live[self.dice.below(self.live.len())];
         self.advance(call);
-        if matches!(self.calls[call].stage, Stage::Waiting) && self.now >= self.calls[call].until {
+        if matches!(self.calls[call].stage, CallStage::Waiting) && self.now >= self.calls[call].until {
             self.over(call, End::NotInTime);
         }
     }
@@ -110,14 +110,14 @@ impl World {
     /// Performs the next step of a call. Returns whether there was one.
     pub(super) fn advance(&mut self, call: usize) -> bool {
         match &self.calls[call].stage {
-            Stage::Waiting => self.look_for_way(call),
-            Stage::Going(link) => self.go(call, Rc::clone(link)),
-            Stage::Arrived(link) => {
+            CallStage::Waiting => self.look_for_way(call),
+            CallStage::Going(link) => self.go(call, Rc::clone(link)),
+            CallStage::Arrived(link) => {
                 let end = if link.alive.get() { End::Answered(link.server) } else { End::Unknown };
                 self.over(call, end);
                 true
             }
-            Stage::Over(_) => false,
+            CallStage::Over(_) => false,
         }
     }
 
@@ -126,7 +126,7 @@ impl World {
         match (next_move(&server.way(), server.epoch(), stale, self.now), server.way()) {
             (NextStep::Go, Way::Open(link)) => {
                 assert_eq!(link.epoch, server.epoch(), "a connection goes by the number it is known by");
-                self.calls[call].stage = Stage::Going(link);
+                self.calls[call].stage = CallStage::Going(link);
                 true
             }
             (NextStep::Wake, _) => !std::mem::replace(&mut server.wanted, true),
@@ -156,7 +156,7 @@ impl World {
         if !link.alive.get() {
             let again = self.calls[call].journey.goes_again(link.epoch);
             if again {
-                self.calls[call].stage = Stage::Waiting;
+                self.calls[call].stage = CallStage::Waiting;
             } else {
                 self.over(call, End::Gone);
             }
@@ -166,7 +166,7 @@ impl World {
         assert_eq!(self.servers[link.server].name, name, "a call arrives at its own server");
         assert!(link.server >= made_of, "a call made after a replacement does not go to what was replaced");
         self.calls[call].delivered = true;
-        self.calls[call].stage = Stage::Arrived(link);
+        self.calls[call].stage = CallStage::Arrived(link);
         true
     }
 
@@ -175,7 +175,7 @@ impl World {
         let arrived = matches!(end, End::Answered(_) | End::Unknown);
         assert_eq!(arrived, self.calls[call].delivered, "how a call ends tells whether it arrived");
         self.ends.insert(Kind::of(&self.calls[call], end));
-        self.calls[call].stage = Stage::Over(end);
+        self.calls[call].stage = CallStage::Over(end);
         self.live.retain(|other| *other != call);
         self.release(self.calls[call].server);
     }
