@@ -32,8 +32,8 @@ pub fn conformance(words: &[&str]) -> Outcome {
     run(cargo().args(["build", "--package", "wharf-conformance"]))?;
     let played = play(&plan, &ConformanceSuite::install(&[])?)?;
     if plan.table {
-        fs::write(root().join("docs/conformance.md"), page::page(&played)?)?;
-        say!("wrote docs/conformance.md");
+        fs::write(root().join("evidence/conformance.md"), page::page(&played)?)?;
+        say!("wrote evidence/conformance.md");
     }
     let Tally { passed, failed } = close(&played);
     println!("{passed} passed, {failed} failed");

@@ -28,10 +28,10 @@ usage: cargo xtask <chore>
   lint                            formatting and clippy, warnings denied
   test                            every test, against real servers too; then looks for leftovers
   prove [all|faults|http|sse      the fault and process tests many times over, told in
-        |processes|config|auth]   docs/reliability.md
+        |processes|config|auth]   evidence/reliability.md
         [--runs N]
   bench stdio [--quick]           calls per second next to other clients and to the limit of
-        [--rounds N] [--secs S]   the pipes, told in docs/benchmarks.md
+        [--rounds N] [--secs S]   the pipes, told in evidence/benchmarks.md
   bench http [--quick]            the same over HTTP, next to a bare client on the same library
         [--rounds N] [--secs S]
   bench catalog [--quick]         merging and searching what many servers offer, next to a plain map
@@ -42,9 +42,9 @@ usage: cargo xtask <chore>
   bench repl [--quick]            how soon the prompt is there and a key is seen, whatever servers do
         [--rounds N]
   trial URL                       nine tasks over real servers with the model that answers there, in
-                                  three wire formats, told in docs/trial.md
+                                  three wire formats, told in evidence/trial.md
   conformance [REVISION]          the public conformance suite against our client, strictly; with
-        [--scenario S] [--table]  --table told in docs/conformance.md
+        [--scenario S] [--table]  --table told in evidence/conformance.md
   dist                            a static binary with completions, manual pages and licences, as an
                                   archive below target/dist
   audit                           licences, sources and advisories of the dependencies

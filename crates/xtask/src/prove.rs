@@ -1,5 +1,5 @@
 //! `cargo xtask prove`: repeats the fault and process tests many times, and collects their tables in
-//! `docs/reliability.md`.
+//! `evidence/reliability.md`.
 
 use std::fmt::Write;
 use std::fs;
@@ -45,8 +45,8 @@ pub fn prove(words: &[&str]) -> Outcome {
         }
     }
     let page = page(&tables)?;
-    fs::write(root().join("docs/reliability.md"), page)?;
-    say!("wrote docs/reliability.md");
+    fs::write(root().join("evidence/reliability.md"), page)?;
+    say!("wrote evidence/reliability.md");
     if failures.is_empty() { Ok(()) } else { Err(format!("failed: {}", failures.join(", ")).into()) }
 }
 

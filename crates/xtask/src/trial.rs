@@ -1,5 +1,5 @@
 //! `cargo xtask trial URL`: runs the agent with a real model on nine tasks with real servers, in each of the three wire
-//! formats. Writes docs/trial.md with answers and calls.
+//! formats. Writes evidence/trial.md with answers and calls.
 //!
 //! The model behind the URL is arbitrary; a small local one is sufficient and takes minutes. A task succeeds if the
 //! required tool was called with the required arguments, independent of the model's final answer.
@@ -61,8 +61,8 @@ pub fn trial(words: &[&str]) -> Outcome {
         }
     }
     let page = place.without_paths(&page::page(&tries));
-    fs::write(crate::run::root().join("docs/trial.md"), &page)?;
-    say!("wrote docs/trial.md");
+    fs::write(crate::run::root().join("evidence/trial.md"), &page)?;
+    say!("wrote evidence/trial.md");
     Ok(())
 }
 

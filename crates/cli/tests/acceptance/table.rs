@@ -11,7 +11,7 @@ const BY_THEMSELVES: [&str; 3] = ["all tests pass", "tests pass, unit and integr
 
 #[test]
 fn every_test_that_is_named_exists_and_every_test_is_named() {
-    let page = std::fs::read_to_string(workspace().join("docs/acceptance.md")).unwrap();
+    let page = std::fs::read_to_string(workspace().join("evidence/acceptance.md")).unwrap();
     let (named, written) = (named(&page), written());
     assert_eq!(named.difference(&written).collect::<Vec<_>>(), Vec::<&String>::new(), "named, and not there");
     assert_eq!(written.difference(&named).collect::<Vec<_>>(), Vec::<&String>::new(), "there, and not named");
@@ -20,7 +20,7 @@ fn every_test_that_is_named_exists_and_every_test_is_named() {
 /// No point of a paper goes without a test.
 #[test]
 fn every_row_of_the_page_names_a_test() {
-    let page = std::fs::read_to_string(workspace().join("docs/acceptance.md")).unwrap();
+    let page = std::fs::read_to_string(workspace().join("evidence/acceptance.md")).unwrap();
     let is_row = |line: &&str| line.starts_with("| ") && !line.starts_with("| point") && !line.starts_with("| ---");
     let (rows, written) = (page.lines().filter(is_row), written());
     let bare: Vec<&str> = rows.clone().filter(|row| named(shown_by(row)).is_disjoint(&written)).map(point).collect();

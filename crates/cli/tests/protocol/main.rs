@@ -1,5 +1,5 @@
 //! The client library against the demo server, every feature in every revision that has it.
-//! `docs/protocol.md` names these tests; [`table`] checks that it names them rightly.
+//! `evidence/protocol.md` names these tests; [`table`] checks that it names them rightly.
 
 #![expect(clippy::unwrap_used, reason = "helpers of tests may fail the test")]
 

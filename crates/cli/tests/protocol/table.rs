@@ -27,7 +27,7 @@ fn source(file: &str) -> String {
 
 #[test]
 fn every_test_that_is_named_exists_and_every_test_is_named() {
-    let page = std::fs::read_to_string(workspace().join("docs/protocol.md")).unwrap();
+    let page = std::fs::read_to_string(workspace().join("evidence/protocol.md")).unwrap();
     let named = named(&page);
     for (file, test) in &named {
         assert!(source(file).contains(&format!("fn {test}(")), "`{file}::{test}` does not exist");

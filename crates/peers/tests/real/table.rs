@@ -1,8 +1,8 @@
-//! The table in `docs/interop.md` names a test for each thing it claims; here it is held to its word.
+//! The table in `evidence/interop.md` names a test for each thing it claims; here it is held to its word.
 
 use std::collections::BTreeSet;
 
-const TABLE: &str = include_str!("../../../../docs/interop.md");
+const TABLE: &str = include_str!("../../../../evidence/interop.md");
 
 /// The files with tests, by how their tests are named.
 const SOURCES: [(&str, &str); 16] = [

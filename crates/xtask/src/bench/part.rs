@@ -6,11 +6,11 @@ use crate::run::{Outcome, root, say};
 
 /// Replaces the part with the same title, or appends it, and prints it.
 pub fn put(part: &str) -> Outcome {
-    let file = root().join("docs/benchmarks.md");
+    let file = root().join("evidence/benchmarks.md");
     let page = fs::read_to_string(&file).unwrap_or_default();
     fs::write(file, with(&page, part))?;
     print!("{part}");
-    say!("wrote docs/benchmarks.md");
+    say!("wrote evidence/benchmarks.md");
     Ok(())
 }
 

@@ -1,4 +1,4 @@
-//! The report `docs/conformance.md`.
+//! The report `evidence/conformance.md`.
 
 use std::fmt::Write;
 use std::fs;
